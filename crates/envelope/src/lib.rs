@@ -1,0 +1,1 @@
+//! What a fact looks like on the wire: metadata, headers, subjects, derived ids.

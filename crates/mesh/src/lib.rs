@@ -1,0 +1,1 @@
+//! The runtime: outbox, relay, inbox, delivery, consumer, HTTP, telemetry, lifecycle.

@@ -1,0 +1,1 @@
+//! Throwaway PostgreSQL and NATS servers, a chaos proxy, and waits.

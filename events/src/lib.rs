@@ -1,0 +1,1 @@
+//! The contracts: every fact of the shop, versioned.
