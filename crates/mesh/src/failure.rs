@@ -1,0 +1,97 @@
+//! How a handler says that it could not do its work, and what that means for the delivery.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Why a handler did not settle its fact.
+///
+/// `?` on any error means *retry*; [`OrReject::or_reject`] means *give this delivery up now*. There is no third state: a
+/// handler that has nothing to do says so with [`Handled::NoEffect`](crate::Handled::NoEffect).
+#[derive(Debug)]
+pub enum Failure {
+    /// Run the handler again, after a back-off. Counts as an attempt unless the cause is an outage of the database.
+    Retry(anyhow::Error),
+    /// Run the handler again soon: another transaction changed the same aggregate. Uses up no attempt.
+    Conflict(anyhow::Error),
+    /// Trying again cannot help: keep the fact as a dead letter.
+    Reject(anyhow::Error),
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let error = error.into();
+        match error.downcast_ref::<sqlx::Error>() {
+            Some(database) if is_conflict(database) => Self::Conflict(error),
+            _ => Self::Retry(error),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Retry(error) | Self::Conflict(error) | Self::Reject(error)) = self;
+        // The alternate form prints the chain of causes on one line.
+        write!(f, "{error:#}")
+    }
+}
+
+/// Turns an error into "give this delivery up now".
+pub trait OrReject<T> {
+    /// Maps an error to [`Failure::Reject`].
+    ///
+    /// # Errors
+    /// [`Failure::Reject`] with the error as its cause.
+    fn or_reject(self) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<anyhow::Error>> OrReject<T> for Result<T, E> {
+    fn or_reject(self) -> Result<T, Failure> {
+        self.map_err(|error| Failure::Reject(error.into()))
+    }
+}
+
+/// True when another transaction won a race for the same rows: serialization failure, deadlock, or a unique key that two
+/// writers took at once. Running again from a fresh read decides it.
+#[must_use]
+pub fn is_conflict(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    matches!(code.as_deref(), Some("40001" | "40P01" | "23505"))
+}
+
+/// True when the database could not be reached or was going away, so that nothing can be said about the work itself.
+///
+/// Classes 08 (connection), 53 (resources) and 57P (operator intervention) of the PostgreSQL error codes, and every
+/// error of the connection or the pool.
+#[must_use]
+pub fn is_outage(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed
+        | sqlx::Error::Protocol(_) => true,
+        sqlx::Error::Database(database) => database
+            .code()
+            .is_some_and(|code| code.starts_with("08") || code.starts_with("53") || code.starts_with("57P")),
+        _ => false,
+    }
+}
+
+/// Exponential back-off: `first`, doubled with every failure, at most `longest`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backoff {
+    /// The delay after the first failure.
+    pub first: Duration,
+    /// The longest delay.
+    pub longest: Duration,
+}
+
+impl Backoff {
+    /// The delay before jitter after `failures` failures in a row (1 is the first).
+    #[must_use]
+    pub fn delay(&self, failures: u32) -> Duration {
+        let doublings = failures.saturating_sub(1).min(30);
+        self.first.saturating_mul(1 << doublings).min(self.longest)
+    }
+}
