@@ -1,0 +1,40 @@
+# Outlives the process that started it: when the pipe on its standard input closes, in whatever way that process ended,
+# it ends the children that were still registered and removes the scratch directory given as the first argument.
+#
+#   hold PID SIGNAL   a child started; SIGNAL lets it take its own children with it
+#   free PID          that child was reaped
+
+trap '' HUP INT QUIT TERM
+
+children=
+while read -r verb pid signal; do
+    case $verb in
+    hold) children="$children $pid/$signal" ;;
+    free)
+        kept=
+        for child in $children; do
+            [ "${child%/*}" = "$pid" ] || kept="$kept $child"
+        done
+        children=$kept
+        ;;
+    esac
+done
+
+for child in $children; do
+    kill -s "${child#*/}" "${child%/*}"
+done
+tries=20
+for child in $children; do
+    while [ "$tries" -gt 0 ] && kill -s 0 "${child%/*}"; do
+        tries=$((tries - 1))
+        sleep 0.05
+    done
+    kill -s KILL "-${child%/*}"
+done
+
+# What is just being killed may still create files.
+tries=50
+while rm -rf "$1"; [ -e "$1" ] && [ "$tries" -gt 0 ]; do
+    tries=$((tries - 1))
+    sleep 0.1
+done

@@ -1,0 +1,6 @@
+//! The test bed against real servers.
+
+#![expect(clippy::unwrap_used, reason = "steps that several tests share fail a test as the tests themselves do")]
+
+mod nats;
+mod postgres;
