@@ -50,6 +50,28 @@ pub const TRACEPARENT: &str = "traceparent";
 /// Vendor part of [`TRACEPARENT`]. Added by the relay.
 pub const TRACESTATE: &str = "tracestate";
 
+/// Every header that the envelope gives a meaning to.
+pub const ENVELOPE: [&str; 18] = [
+    CE_SPECVERSION,
+    CE_ID,
+    CE_SOURCE,
+    CE_TYPE,
+    CE_TIME,
+    CE_SUBJECT,
+    CE_DATACONTENTTYPE,
+    CONTENT_TYPE,
+    CE_DATASCHEMA,
+    CE_CORRELATIONID,
+    CE_CAUSATIONID,
+    CE_PARTITIONKEY,
+    CE_SEQUENCE,
+    CE_EMITTER,
+    MESH_HOPS,
+    CE_TRACEPARENT,
+    CE_TRACESTATE,
+    CE_OCCURRENCEID,
+];
+
 /// How many bytes NATS uses to write these headers: the version line, one line for each, and the empty line.
 pub fn wire_bytes<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> usize {
     const FRAME: usize = "NATS/1.0\r\n\r\n".len();

@@ -13,6 +13,8 @@ use crate::{
 const SPEC_VERSION: &str = "1.0";
 const JSON: &str = "application/json";
 const SCHEMA_ROOT: &str = "urn:mesh:schema:";
+/// What W3C Trace Context asks everyone to carry; more may be dropped.
+const TRACESTATE_BYTES_MAX: usize = 512;
 
 /// The attributes of one fact, as its headers carry them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,8 +117,9 @@ pub enum HeaderError {
     /// The whole event is in the body (CloudEvents structured mode), which the mesh does not speak.
     #[error("content-type {0:?}: the mesh speaks binary mode, attributes in headers and a bare JSON body")]
     StructuredMode(String),
-    /// A value of ours would need percent-encoding, which not every reader undoes.
-    #[error("header {0} would need encoding: only visible ASCII without % and \" may be published")]
+    /// A value of ours would need percent-encoding, which not every reader undoes; or a name or value of an extension
+    /// cannot be written at all.
+    #[error("header {0} cannot be published: it must be visible ASCII without % and \", and not empty")]
     NotPlain(String),
     /// The headers leave no room for what the relay adds.
     #[error("headers of {0} bytes: at most {max} may be published", max = HEADERS_BYTES_MAX - HEADERS_RESERVED_BYTES)]
@@ -127,8 +130,8 @@ impl Metadata {
     /// All headers of the envelope, in a fixed order. The relay adds `Nats-*` and the trace context of its own hop.
     ///
     /// Every value that the mesh mints is the same before and after percent-encoding. Foreign text that was received
-    /// (extensions, `tracestate`) is encoded where it needs it. A trace context that is not well-formed is left out:
-    /// tracing never stops a fact.
+    /// (extensions, `tracestate`) is encoded where it needs it. A trace context that is not well-formed and a `tracestate`
+    /// of more than 512 bytes are left out: tracing never stops a fact.
     ///
     /// # Errors
     /// When a value of ours is empty or would need encoding, an extension's name is no header name, or all of it is too
@@ -175,13 +178,18 @@ impl Metadata {
     fn add_foreign_lines(&self, lines: &mut Vec<(String, String)>) -> Result<(), HeaderError> {
         if let Some(trace) = self.trace.as_ref().filter(|trace| trace.is_valid()) {
             lines.push((headers::CE_TRACEPARENT.to_owned(), trace.traceparent.clone()));
-            if let Some(state) = trace.tracestate.as_ref().filter(|state| !state.is_empty()) {
-                lines.push((headers::CE_TRACESTATE.to_owned(), percent::encode(state)));
+            let state =
+                trace.tracestate.as_ref().filter(|state| is_readable(state)).map(|state| percent::encode(state));
+            if let Some(state) = state.filter(|state| state.len() <= TRACESTATE_BYTES_MAX) {
+                lines.push((headers::CE_TRACESTATE.to_owned(), state));
             }
         }
         for (name, value) in &self.extensions {
-            if !is_extension(name) {
+            if !is_extension(name) || !is_readable(value) {
                 return Err(HeaderError::NotPlain(name.clone()));
+            }
+            if lines.iter().any(|(taken, _)| taken == name) {
+                return Err(HeaderError::Contradiction(name.clone()));
             }
             lines.push((name.clone(), percent::encode(value)));
         }
@@ -191,27 +199,14 @@ impl Metadata {
 
 /// Whether `name` is a `ce-` header that this version gives no meaning to.
 fn is_extension(name: &str) -> bool {
-    const KNOWN: [&str; 16] = [
-        headers::CE_SPECVERSION,
-        headers::CE_ID,
-        headers::CE_SOURCE,
-        headers::CE_TYPE,
-        headers::CE_TIME,
-        headers::CE_SUBJECT,
-        headers::CE_DATACONTENTTYPE,
-        headers::CE_DATASCHEMA,
-        headers::CE_CORRELATIONID,
-        headers::CE_CAUSATIONID,
-        headers::CE_PARTITIONKEY,
-        headers::CE_SEQUENCE,
-        headers::CE_EMITTER,
-        headers::CE_TRACEPARENT,
-        headers::CE_TRACESTATE,
-        headers::CE_OCCURRENCEID,
-    ];
     let attribute = name.strip_prefix("ce-").unwrap_or_default();
-    let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_' || b == b'.';
-    !attribute.is_empty() && attribute.bytes().all(legal) && !KNOWN.contains(&name)
+    let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.');
+    !attribute.is_empty() && attribute.bytes().all(legal) && !headers::ENVELOPE.contains(&name)
+}
+
+/// Whether foreign text survives being encoded by us and decoded by a reader.
+fn is_readable(value: &str) -> bool {
+    !value.is_empty() && !value.chars().any(char::is_control)
 }
 
 #[cfg(test)]

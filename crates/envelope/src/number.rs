@@ -16,10 +16,10 @@ pub(crate) fn integral(literal: &str) -> Option<i64> {
         return Some(0);
     }
     let trailing_zeros = digits.len() - digits.trim_end_matches('0').len();
-    // Saturating: an exponent beyond i64 is far outside any integer in range, whatever the digits are.
-    let scale = exponent.parse::<i64>().ok()?;
-    let scale =
-        scale.checked_sub(i64::try_from(fraction.len()).ok()?)?.checked_add(i64::try_from(trailing_zeros).ok()?)?;
+    // The value is `significant` times ten to the `scale`; an exponent that overflows is far outside the range.
+    let written: i64 = exponent.parse().ok()?;
+    let shift = i64::try_from(trailing_zeros).ok()? - i64::try_from(fraction.len()).ok()?;
+    let scale = written.checked_add(shift)?;
     let factor = 10_i64.checked_pow(u32::try_from(scale).ok()?)?;
     let magnitude = significant.parse::<i64>().ok()?.checked_mul(factor).filter(|value| *value <= INTEGER_MAX)?;
     Some(if negative { -magnitude } else { magnitude })
@@ -32,13 +32,13 @@ pub(crate) fn plain_integers(json: &str) -> String {
     while let Some(at) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
         plain.push_str(&rest[..at]);
         rest = &rest[at..];
-        let len = if rest.starts_with('"') { string_len(rest) } else { number_len(rest) };
-        let token = &rest[..len];
-        match integral(token).filter(|_| !token.starts_with('"')) {
+        let is_string = rest.starts_with('"');
+        let (token, behind) = rest.split_at(if is_string { string_len(rest) } else { number_len(rest) });
+        match if is_string { None } else { integral(token) } {
             Some(integer) => plain.push_str(&integer.to_string()),
             None => plain.push_str(token),
         }
-        rest = &rest[len..];
+        rest = behind;
     }
     plain.push_str(rest);
     plain
