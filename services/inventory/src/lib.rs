@@ -1,1 +1,3 @@
 //! The inventory service.
+
+pub mod domain;

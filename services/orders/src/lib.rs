@@ -1,1 +1,3 @@
 //! The orders service.
+
+pub mod domain;

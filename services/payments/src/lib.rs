@@ -1,1 +1,3 @@
 //! The payments service.
+
+pub mod domain;

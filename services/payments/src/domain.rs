@@ -1,0 +1,7 @@
+//! What an account and a payment are and how they may change. Nothing here does I/O, tells the time or draws an id.
+
+mod account;
+mod payment;
+
+pub use account::{Account, DepositRefused, Entry, LedgerError};
+pub use payment::{Charge, Decision, Input, Kept, NotPositive, Payment, on};
