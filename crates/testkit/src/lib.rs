@@ -1,4 +1,4 @@
-//! Throwaway PostgreSQL and NATS servers, child processes that cannot be left behind, and waits.
+//! Throwaway PostgreSQL and NATS servers, child processes that cannot be left behind, a chaos proxy, and waits.
 //!
 //! Everything here starts real servers in private directories on private ports of 127.0.0.1, and takes them away again:
 //! when the value is dropped, and also when the test that holds it is killed (see [`process`]). The programs come from the
@@ -10,6 +10,7 @@
 //! | [`Postgres`] | a server of one's own, to be killed and restarted |
 //! | [`Nats`], [`NatsCluster`] | one nats-server or three, with users, streams and consumers from files |
 //! | [`ChildProcess`] | any program, with its output kept, to be stopped, killed, asked to finish |
+//! | [`Proxy`] | a link that is slow, silent, cut or refused |
 //! | [`wait::until`] | waiting on a predicate, with an error that says what was seen last |
 //!
 //! ```no_run
@@ -42,6 +43,7 @@ pub mod nats;
 mod port;
 pub mod postgres;
 pub mod process;
+pub mod proxy;
 pub mod scratch;
 pub mod wait;
 
@@ -49,3 +51,4 @@ pub use error::{Error, Result};
 pub use nats::{Nats, NatsCluster, NatsIdentity, NatsOptions, NatsUser};
 pub use postgres::{Postgres, PostgresOptions, TestDatabase, database};
 pub use process::{ChildProcess, Program};
+pub use proxy::{Direction, Proxy};

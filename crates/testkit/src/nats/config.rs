@@ -46,7 +46,9 @@ impl Node<'_> {
         }
         if let Some(Routes { port, peers }) = self.routes {
             let routes: Vec<String> = peers.iter().map(|peer| format!("nats://{host}:{peer}")).collect();
-            config["cluster"] = json!({ "name": "testkit", "host": host, "port": port, "routes": routes });
+            // Clients are not told of the other nodes: a proxy in front of one would be walked round.
+            config["cluster"] =
+                json!({ "name": "testkit", "host": host, "port": port, "routes": routes, "no_advertise": true });
         }
         format!("{config:#}\n")
     }

@@ -65,7 +65,9 @@ where
     };
     let source = cell.get_or_try_init(|| prepare_template(server, template, prepare)).await?;
     let name = next_name("test");
-    server.execute(&format!("create database {} template {}", quoted(&name), quoted(source))).await?;
+    // Without fsync copying files beats logging every page of them.
+    let create = format!("create database {} template {} strategy file_copy", quoted(&name), quoted(source));
+    server.execute(&create).await?;
     let url = server.url(&name);
     let options: PgConnectOptions = url.parse().map_err(Error::database("read a URL of the server"))?;
     let pool = PgPoolOptions::new().max_connections(10).connect_lazy_with(options);

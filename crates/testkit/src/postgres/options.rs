@@ -31,7 +31,8 @@ impl PostgresOptions {
 
     /// Turns `fsync` off. Only for databases that die with the test: what a power failure leaves is garbage, and a
     /// measurement of it says nothing about the product. `synchronous_commit` stays on, and a killed server still
-    /// recovers, because the operating system keeps what was written.
+    /// recovers, because the operating system keeps what was written. Without a directory of the caller, its files are
+    /// kept in memory where the machine has enough.
     pub fn without_fsync(mut self) -> PostgresOptions {
         self.without_fsync = true;
         self

@@ -3,7 +3,7 @@
 //! `Drop` does not run when a test is killed, and a parent-death signal follows the *thread* that forked, which the test
 //! harness ends long before the process. A pipe has neither flaw: its end is seen whenever and however this process goes.
 
-use std::fs::Permissions;
+use std::fs::{self, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -19,17 +19,29 @@ use crate::error::{Error, Result};
 /// The program of the guard.
 const SCRIPT: &str = include_str!("guard.sh");
 
+/// Containers often have 64 MiB, which is too little.
+const MEMORY_MIN_BYTES: u64 = 2 << 30;
+
 /// The guard of this process; started with the first child or scratch directory.
 static GUARD: Mutex<Option<Guard>> = Mutex::new(None);
 
 struct Guard {
     /// Its end is what the guard waits for. Never closed by us: the kernel does it when this process is gone.
     pipe: ChildStdin,
-    scratch: PathBuf,
+    scratch: Scratch,
 }
 
-/// The directory that is removed when this process ends, however it ends.
-pub(crate) fn scratch() -> Result<PathBuf> {
+/// The directories that are removed when this process ends, however it ends.
+#[derive(Clone)]
+pub(crate) struct Scratch {
+    /// In the temporary directory.
+    pub(crate) disk: PathBuf,
+    /// In memory, where there is enough of it: for files that need not survive even a crash of the machine.
+    pub(crate) memory: Option<PathBuf>,
+}
+
+/// The scratch directories of this process.
+pub(crate) fn scratch() -> Result<Scratch> {
     with(|guard| Ok(guard.scratch.clone())).map_err(Error::io("start the guard that removes scratch directories"))
 }
 
@@ -56,14 +68,13 @@ fn with<T>(act: impl FnOnce(&mut Guard) -> io::Result<T>) -> io::Result<T> {
 
 impl Guard {
     fn start() -> io::Result<Guard> {
-        let scratch = tempfile::Builder::new().prefix("event-mesh-").tempdir_in(scratch_base())?.keep();
-        // The account that runs PostgreSQL for root passes through here to its own directory.
-        let mode = if account::is_root() { 0o711 } else { 0o700 };
-        std::fs::set_permissions(&scratch, Permissions::from_mode(mode))?;
-        let script = scratch.join("guard.sh");
-        std::fs::write(&script, SCRIPT)?;
+        let disk = scratch_in(&temporary())?;
+        let memory = roomy_memory().and_then(|memory| scratch_in(memory).ok());
+        let script = disk.join("guard.sh");
+        fs::write(&script, SCRIPT)?;
         let mut shell = Command::new("sh")
-            .args([&script, &scratch])
+            .args([&script, &disk])
+            .args(&memory)
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -71,12 +82,27 @@ impl Guard {
             .process_group(0)
             .spawn()?;
         let pipe = shell.stdin.take().ok_or_else(|| io::Error::other("the guard has no standard input"))?;
-        Ok(Guard { pipe, scratch })
+        Ok(Guard { pipe, scratch: Scratch { disk, memory } })
     }
 }
 
+fn scratch_in(base: &Path) -> io::Result<PathBuf> {
+    let scratch = tempfile::Builder::new().prefix("event-mesh-").tempdir_in(base)?.keep();
+    // The account that runs PostgreSQL for root passes through here to its own directory.
+    let mode = if account::is_root() { 0o711 } else { 0o700 };
+    fs::set_permissions(&scratch, Permissions::from_mode(mode))?;
+    Ok(scratch)
+}
+
 /// The temporary directory, or `/tmp` where the account that runs PostgreSQL for root could not enter it.
-fn scratch_base() -> PathBuf {
+fn temporary() -> PathBuf {
     let chosen = std::env::temp_dir();
     if account::is_root() && !account::anyone_may_enter(&chosen) { Path::new("/tmp").to_owned() } else { chosen }
+}
+
+/// Where Linux keeps files in memory, if there is room for a server and some hundred databases.
+fn roomy_memory() -> Option<&'static Path> {
+    let memory = Path::new("/dev/shm");
+    let space = rustix::fs::statvfs(memory).ok()?;
+    (space.f_bavail.saturating_mul(space.f_frsize) >= MEMORY_MIN_BYTES).then_some(memory)
 }

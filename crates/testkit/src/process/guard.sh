@@ -1,5 +1,5 @@
 # Outlives the process that started it: when the pipe on its standard input closes, in whatever way that process ended,
-# it ends the children that were still registered and removes the scratch directory given as the first argument.
+# it ends the children that were still registered and removes the scratch directories given as its arguments.
 #
 #   hold PID SIGNAL   a child started; SIGNAL lets it take its own children with it
 #   free PID          that child was reaped
@@ -33,8 +33,10 @@ for child in $children; do
 done
 
 # What is just being killed may still create files.
-tries=50
-while rm -rf "$1"; [ -e "$1" ] && [ "$tries" -gt 0 ]; do
-    tries=$((tries - 1))
-    sleep 0.1
+for scratch in "$@"; do
+    tries=50
+    while rm -rf "$scratch"; [ -e "$scratch" ] && [ "$tries" -gt 0 ]; do
+        tries=$((tries - 1))
+        sleep 0.1
+    done
 done

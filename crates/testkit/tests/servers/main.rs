@@ -2,5 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "steps that several tests share fail a test as the tests themselves do")]
 
+mod install;
 mod nats;
 mod postgres;
+mod process;
+mod proxy;
