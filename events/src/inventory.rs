@@ -24,7 +24,7 @@ pub struct InventoryReserved {
 pub struct InventoryFailed {
     /// The order that gets nothing.
     pub order_id: Uuid,
-    /// Why.
+    /// Why. An open set: readers must expect codes that are added later.
     pub reason: FailureReason,
     /// What was missing, one entry per SKU; empty when the reason is not the stock.
     pub shortages: Vec<Shortage>,
@@ -89,6 +89,7 @@ impl Event for InventoryReserved {
 }
 
 impl Contract for InventoryReserved {
+    const KEY: &'static str = "order_id";
     const OUTCOMES: &'static [Outcome] = &[Outcome::Effect { undone_by: "inventory.inventory_released" }];
 }
 
@@ -104,6 +105,7 @@ impl Event for InventoryFailed {
 }
 
 impl Contract for InventoryFailed {
+    const KEY: &'static str = "order_id";
     const OUTCOMES: &'static [Outcome] = &[Outcome::Failure];
 }
 
@@ -119,5 +121,6 @@ impl Event for InventoryReleased {
 }
 
 impl Contract for InventoryReleased {
+    const KEY: &'static str = "order_id";
     const OUTCOMES: &'static [Outcome] = &[Outcome::Undo];
 }

@@ -15,7 +15,7 @@ pub use currency::Currency;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Money {
-    /// The amount in minor units, within ±(2^53 - 1).
+    /// The amount in minor units: 1999 at scale 2 is 19.99. Within ±(2^53 - 1).
     #[schemars(range(min = -9_007_199_254_740_991_i64, max = 9_007_199_254_740_991_i64))]
     pub minor: i64,
     /// ISO 4217 code.

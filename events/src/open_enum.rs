@@ -9,7 +9,7 @@ macro_rules! open_enum {
         #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         pub enum $name {
             $($(#[doc = $doc])+ #[serde(rename = $code)] $variant,)+
-            /// Any other code: readers must expect values that are added later.
+            /// Any other code, kept as it came.
             #[serde(untagged)]
             Other(String),
         }

@@ -36,16 +36,16 @@ pub struct OrderLine {
 /// The order is paid and its stock is reserved: it will be delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OrderConfirmed {
-    /// The order.
+    /// The order, also the key and the correlation id.
     pub order_id: Uuid,
 }
 
 /// The order will not be delivered. Whoever charged or reserved for it undoes that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OrderCancelled {
-    /// The order.
+    /// The order, also the key and the correlation id.
     pub order_id: Uuid,
-    /// Why.
+    /// Why. An open set: readers must expect codes that are added later.
     pub reason: CancelReason,
 }
 
@@ -75,6 +75,7 @@ impl Event for OrderCreated {
 }
 
 impl Contract for OrderCreated {
+    const KEY: &'static str = "order_id";
     const OUTCOMES: &'static [Outcome] = &[Outcome::Entry, Outcome::Effect { undone_by: "orders.order_cancelled" }];
 }
 
@@ -90,6 +91,7 @@ impl Event for OrderConfirmed {
 }
 
 impl Contract for OrderConfirmed {
+    const KEY: &'static str = "order_id";
     const OUTCOMES: &'static [Outcome] = &[Outcome::End];
 }
 
@@ -105,5 +107,6 @@ impl Event for OrderCancelled {
 }
 
 impl Contract for OrderCancelled {
+    const KEY: &'static str = "order_id";
     const OUTCOMES: &'static [Outcome] = &[Outcome::Undo, Outcome::End];
 }

@@ -29,7 +29,7 @@ pub struct PaymentDeclined {
     pub customer_id: Uuid,
     /// What should have been debited.
     pub amount: Money,
-    /// Why not.
+    /// Why not. An open set: readers must expect codes that are added later.
     pub reason: DeclineReason,
 }
 
@@ -44,7 +44,7 @@ pub struct RefundIssued {
     pub refund_id: Uuid,
     /// What was credited.
     pub amount: Money,
-    /// Why.
+    /// Why. An open set: readers must expect codes that are added later.
     pub reason: RefundReason,
 }
 
@@ -84,6 +84,7 @@ impl Event for PaymentProcessed {
 }
 
 impl Contract for PaymentProcessed {
+    const KEY: &'static str = "order_id";
     const OUTCOMES: &'static [Outcome] = &[Outcome::Effect { undone_by: "payments.refund_issued" }];
 }
 
@@ -99,6 +100,7 @@ impl Event for PaymentDeclined {
 }
 
 impl Contract for PaymentDeclined {
+    const KEY: &'static str = "order_id";
     const OUTCOMES: &'static [Outcome] = &[Outcome::Failure];
 }
 
@@ -114,5 +116,6 @@ impl Event for RefundIssued {
 }
 
 impl Contract for RefundIssued {
+    const KEY: &'static str = "order_id";
     const OUTCOMES: &'static [Outcome] = &[Outcome::Undo];
 }
