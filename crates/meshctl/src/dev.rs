@@ -1,0 +1,4 @@
+//! `dev`: a mesh on this machine.
+
+pub mod servers;
+pub mod state;

@@ -1,0 +1,79 @@
+//! The least that each user needs, derived from the catalogue.
+//!
+//! A service may publish its own facts, pull from and acknowledge on its own durable, wake its own replicas and answer
+//! requests. It may not create a consumer, read another's, or say another's fact. The operator reads everything and
+//! administers JetStream, and may not say a fact at all.
+
+use events::catalogue::ServiceEntry;
+
+use crate::declaration::{Permissions, Rule, User, Users};
+
+/// The user of the command line.
+pub const OPERATOR: &str = "operator";
+
+/// The users of a mesh of these services on the stream `stream`.
+pub fn users(services: &[ServiceEntry], stream: &str) -> Users {
+    let mut users: Vec<User> = services.iter().map(|entry| service(entry, stream)).collect();
+    users.sort_by(|a, b| a.name.cmp(&b.name));
+    users.push(operator());
+    Users { users }
+}
+
+/// The subjects that a service hears, one for each fact and major, sorted.
+pub fn filters(entry: &ServiceEntry) -> Vec<String> {
+    let mut subjects: Vec<String> = entry
+        .reactions
+        .iter()
+        .flat_map(|reaction| reaction.majors.iter().map(|major| format!("evt.{}.v{major}.*", reaction.on)))
+        .collect();
+    subjects.sort();
+    subjects.dedup();
+    subjects
+}
+
+/// The prefix of a user's replies. With the shared default anybody could read them, pulled facts included.
+pub fn inbox_prefix(user: &str) -> String {
+    format!("_INBOX_{user}")
+}
+
+fn service(entry: &ServiceEntry, stream: &str) -> User {
+    let name = &entry.service;
+    let mut publish = Vec::new();
+    if !entry.facts.is_empty() {
+        publish.push(format!("evt.{name}.>"));
+        // The relay tells by the stream's creation time whether it still is the one that it published to.
+        publish.push(format!("$JS.API.STREAM.INFO.{stream}"));
+    }
+    if !entry.reactions.is_empty() {
+        publish.push(format!("$JS.API.CONSUMER.INFO.{stream}.{name}"));
+        publish.push(format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}"));
+        publish.push(format!("$JS.ACK.{stream}.{name}.>"));
+        // The longer form of the same, which a server may be told to use (`js_ack_fc_v2`).
+        publish.push(format!("$JS.ACK.*.*.{stream}.{name}.>"));
+    }
+    publish.push(format!("mesh.wake.{name}"));
+    publish.push(format!("mesh.ops.{name}"));
+    let subscribe = vec![
+        format!("{}.>", inbox_prefix(name)),
+        format!("mesh.wake.{name}"),
+        format!("mesh.ctl.{name}.>"),
+        "$SRV.>".to_owned(),
+    ];
+    user(name, publish, subscribe, true)
+}
+
+fn operator() -> User {
+    let publish = ["$JS.API.>", "$JS.FC.>", "$SRV.>", "mesh.ctl.>"];
+    let inbox = format!("{}.>", inbox_prefix(OPERATOR));
+    let subscribe = [inbox.as_str(), "$JS.EVENT.ADVISORY.>", "evt.>", "mesh.>"];
+    user(OPERATOR, publish.map(str::to_owned).into(), subscribe.map(str::to_owned).into(), false)
+}
+
+fn user(name: &str, publish: Vec<String>, subscribe: Vec<String>, allow_responses: bool) -> User {
+    let permissions =
+        Permissions { publish: Rule { allow: publish }, subscribe: Rule { allow: subscribe }, allow_responses };
+    User { name: name.to_owned(), inbox_prefix: inbox_prefix(name), permissions }
+}
+
+#[cfg(test)]
+mod tests;
