@@ -4,6 +4,7 @@
 //! expected after what, [`catalogue`] who reacts to what. The committed forms, for readers in any language, are in
 //! `schemas/` and `catalogue/`; tests hold them equal to the code.
 
+pub mod asyncapi;
 pub mod catalogue;
 pub mod contract;
 pub mod flow;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a failing step fails the test that took it")]
 
+mod asyncapi;
 mod catalogue;
 mod facts;
 mod flow;
