@@ -1,6 +1,7 @@
 //! What every part of one service process shares.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -38,13 +39,21 @@ impl ServiceContext {
 pub struct Wake {
     relay: Notify,
     peers: Notify,
+    /// The relay of this process holds every lease: the other replicas need no hint.
+    alone: AtomicBool,
 }
 
 impl Wake {
     /// Raised after a commit returned, never before.
     pub(crate) fn facts_committed(&self) {
         self.relay.notify_one();
-        self.peers.notify_one();
+        if !self.alone.load(Ordering::Relaxed) {
+            self.peers.notify_one();
+        }
+    }
+
+    pub(crate) fn set_alone(&self, alone: bool) {
+        self.alone.store(alone, Ordering::Relaxed);
     }
 
     /// Raised when another replica says so.

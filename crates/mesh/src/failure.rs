@@ -53,7 +53,7 @@ impl<T, E: Into<anyhow::Error>> OrReject<T> for Result<T, E> {
 /// True when another transaction won a race for the same rows: serialization failure, deadlock, or a unique key that two
 /// writers took at once. Running again from a fresh read decides it.
 #[must_use]
-pub fn is_conflict(error: &sqlx::Error) -> bool {
+pub(crate) fn is_conflict(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
     matches!(code.as_deref(), Some("40001" | "40P01" | "23505"))
 }
@@ -63,7 +63,7 @@ pub fn is_conflict(error: &sqlx::Error) -> bool {
 /// Classes 08 (connection), 53 (resources) and 57P (operator intervention) of the PostgreSQL error codes, and every
 /// error of the connection or the pool.
 #[must_use]
-pub fn is_outage(error: &sqlx::Error) -> bool {
+pub(crate) fn is_outage(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)

@@ -54,6 +54,8 @@ pub struct Received<E> {
 pub enum Handled {
     /// It changed something or published something.
     Effect,
+    /// It undid a business effect; the name of the compensation (`refund`, `release`, `cancel`) is counted.
+    Compensated(&'static str),
     /// It decided to change nothing; the reason (snake_case) is recorded in the inbox and counted.
     NoEffect(&'static str),
 }

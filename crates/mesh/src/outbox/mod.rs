@@ -2,6 +2,7 @@
 
 mod insert;
 mod staged;
+pub(crate) mod status;
 
 pub(crate) use insert::insert;
 pub use staged::PublishError;

@@ -1,0 +1,333 @@
+//! Pulls messages from the service's durable, runs them in lanes by key, answers the broker by verdict.
+//!
+//! Everything that was received and is not yet answered is kept alive with progress acknowledgements. A message that has to
+//! be tried again waits here, at the head of its lane, so that order per key survives the retry; it goes back to the
+//! broker only when the process stops.
+
+mod durable;
+mod gate;
+mod lanes;
+mod message;
+mod work;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream;
+use async_nats::jetstream::consumer::PullConsumer;
+use async_nats::jetstream::consumer::pull::{self, MessagesErrorKind};
+use futures_util::{FutureExt, StreamExt};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use crate::broker::Broker;
+use crate::clock::jittered;
+use crate::delivery::{Delivery, Registry};
+use crate::failpoints;
+use crate::failure::Backoff;
+use crate::lifecycle::{Check, Readiness};
+use crate::telemetry::metrics;
+pub(crate) use durable::{DurableError, verify};
+use gate::Gate;
+use lanes::Lanes;
+use message::{KeepAlive, Pending};
+use work::{Answer, work};
+
+/// Pauses before the pull is built again.
+const REBUILD: Backoff = Backoff { first: Duration::from_millis(250), longest: Duration::from_secs(4) };
+
+/// Failed rebuilds in a row after which the client itself is suspected and replaced.
+const REBUILDS_BEFORE_CLIENT: u32 = 3;
+
+/// How often messages in hand are kept alive: a third of the shortest `ack_wait` that is accepted.
+const PROGRESS_EVERY: Duration = Duration::from_secs(3);
+
+/// How often a silent pull is compared with what the server says is waiting.
+const WATCHDOG_EVERY: Duration = Duration::from_secs(10);
+
+/// The delay with which unworked messages go back at shutdown: long enough for this process to be gone.
+const HAND_BACK_DELAY: Duration = Duration::from_millis(100);
+
+/// The consumer of one process.
+pub(crate) struct Consumer {
+    name: &'static str,
+    broker: Arc<Broker>,
+    registry: Registry,
+    delivery: Delivery,
+    readiness: Readiness,
+    gate: Arc<Gate>,
+    lanes: Lanes<Pending>,
+    workers: JoinSet<Worked>,
+    /// What the workers have, so that it can be kept alive, and whose lane it is.
+    in_work: HashMap<Id, (String, KeepAlive)>,
+    pull: Pull,
+    last_message: Instant,
+}
+
+/// A worker's end.
+struct Worked {
+    key: String,
+    pending: Pending,
+    answer: Answer,
+}
+
+/// The pull in use, or when the next one is built.
+enum Pull {
+    Open { consumer: PullConsumer, stream: Box<pull::Stream> },
+    Closed { failures: u32, due: Instant },
+}
+
+impl Consumer {
+    /// A consumer of the durable `name` that runs `concurrency` keys at the same time.
+    pub(crate) fn new(
+        name: &'static str,
+        broker: Arc<Broker>,
+        registry: Registry,
+        delivery: Delivery,
+        readiness: Readiness,
+        concurrency: usize,
+    ) -> Self {
+        Self {
+            name,
+            broker,
+            registry,
+            delivery,
+            readiness,
+            gate: Arc::new(Gate::new()),
+            lanes: Lanes::new(concurrency),
+            workers: JoinSet::new(),
+            in_work: HashMap::new(),
+            pull: Pull::Closed { failures: 0, due: Instant::now() },
+            last_message: Instant::now(),
+        }
+    }
+
+    /// Delivers until `soft`; then hands back what was not started and finishes what was.
+    pub(crate) async fn run(mut self, soft: CancellationToken) {
+        let mut progress = interval(PROGRESS_EVERY);
+        let mut watchdog = interval(WATCHDOG_EVERY);
+        progress.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        watchdog.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while !soft.is_cancelled() {
+            let warm_at = self.lanes.warm_up(Instant::now());
+            self.start_workers();
+            metrics::consumer_in_flight(self.lanes.running() as u64);
+            tokio::select! {
+                () = soft.cancelled() => {}
+                next = next(&mut self.pull) => self.follow(next).await,
+                Some(ended) = self.workers.join_next_with_id() => self.take_back(ended, &soft).await,
+                () = sleep_until(warm_at) => {}
+                () = self.gate.opened(), if !self.gate.is_open() => {}
+                _ = progress.tick() => self.keep_alive().await,
+                _ = watchdog.tick() => self.watch().await,
+            }
+        }
+        self.shut_down(&soft).await;
+    }
+
+    fn start_workers(&mut self) {
+        while self.gate.is_open()
+            && let Some((key, mut pending)) = self.lanes.start()
+        {
+            let delivery = self.delivery.clone();
+            let alive = pending.keep_alive();
+            let lane = key.clone();
+            let worker = self.workers.spawn(async move {
+                let answer = work(&delivery, &mut pending).await;
+                Worked { key, pending, answer }
+            });
+            self.in_work.insert(worker.id(), (lane, alive));
+        }
+    }
+
+    async fn follow(&mut self, next: NextStep) {
+        match next {
+            NextStep::Yielded(yielded) => self.receive(yielded),
+            NextStep::BuildDue => self.build().await,
+        }
+    }
+
+    /// Takes what the pull yields: a message into its lane, or trouble.
+    fn receive(&mut self, yielded: Option<Result<jetstream::Message, pull::MessagesError>>) {
+        match yielded {
+            Some(Ok(message)) => {
+                self.last_message = Instant::now();
+                let registry = &self.registry;
+                let hearing = |incoming: &crate::delivery::Incoming| {
+                    incoming.subject_type().map(|event_type| registry.hearing(&event_type)).unwrap_or_default()
+                };
+                match Pending::new(message, hearing) {
+                    Ok(pending) => {
+                        let key = pending.incoming.key().to_owned();
+                        self.lanes.push(&key, pending);
+                    }
+                    Err(error) => tracing::error!(%error, "not a message of the durable"),
+                }
+            }
+            // A missed heartbeat does not end the stream, but nothing can be trusted to follow it.
+            Some(Err(error)) => self.rebuild(reason(error.kind()), &error.to_string()),
+            None => self.rebuild("ended", "the pull ended, which means that the client is gone"),
+        }
+    }
+
+    fn rebuild(&mut self, reason: &'static str, detail: &str) {
+        tracing::warn!(consumer = self.name, reason, detail, "building the pull again");
+        metrics::consumer_rebuilt(reason);
+        // An ended pull is the mark of a dead client: count it as tried often enough to replace that too.
+        let failures = if reason == "ended" { REBUILDS_BEFORE_CLIENT } else { 1 };
+        self.closed(failures);
+    }
+
+    fn closed(&mut self, failures: u32) {
+        let pause = jittered(REBUILD.delay(failures), &*self.delivery.context.clock);
+        self.pull = Pull::Closed { failures, due: Instant::now() + pause };
+    }
+
+    /// Verifies the durable and starts a pull; after several failures with a fresh client.
+    async fn build(&mut self) {
+        let Pull::Closed { failures, .. } = self.pull else { return };
+        if failures >= REBUILDS_BEFORE_CLIENT && !self.broker.is_alive().await {
+            let generation = self.broker.connection().generation;
+            if let Err(error) = self.broker.replace(generation).await {
+                tracing::warn!(error = &error as &dyn std::error::Error, "the NATS client could not be replaced");
+            }
+        }
+        let connection = self.broker.connection();
+        let built = match verify(&connection, self.name, &self.registry).await {
+            Ok(consumer) => durable::pull(&consumer, self.name).await.map(|stream| (consumer, Box::new(stream))),
+            Err(error) => Err(error),
+        };
+        match built {
+            Ok((consumer, stream)) => {
+                tracing::info!(consumer = self.name, "pulling");
+                self.readiness.holds(Check::Consumer);
+                self.last_message = Instant::now();
+                self.pull = Pull::Open { consumer, stream };
+            }
+            Err(error) => {
+                tracing::warn!(%error, failures, "the consumer waits");
+                self.readiness.fails(Check::Consumer, error.to_string());
+                self.closed(failures.saturating_add(1));
+            }
+        }
+    }
+
+    /// Answers the broker by the verdict of a worker, and frees its lane.
+    async fn take_back(&mut self, ended: Result<(Id, Worked), JoinError>, soft: &CancellationToken) {
+        match ended {
+            Ok((id, worked)) => {
+                self.in_work.remove(&id);
+                self.conclude(worked, soft).await;
+            }
+            Err(error) => {
+                // Nothing was acknowledged: the broker delivers it again.
+                tracing::error!(%error, "a delivery worker ended by itself");
+                if let Some((key, _)) = self.in_work.remove(&error.id()) {
+                    self.lanes.settled(&key);
+                }
+            }
+        }
+    }
+
+    async fn conclude(&mut self, worked: Worked, soft: &CancellationToken) {
+        let Worked { key, pending, answer } = worked;
+        match answer {
+            Answer::Acknowledge => {
+                pending.acknowledge().await;
+                failpoints::hit("consume.after_ack");
+                self.lanes.settled(&key);
+            }
+            Answer::Again(after) => self.lanes.again(&key, pending, Instant::now() + after),
+            Answer::Outage => {
+                self.lanes.again(&key, pending, Instant::now());
+                if self.gate.close() {
+                    let (gate, soft) = (Arc::clone(&self.gate), soft.clone());
+                    let (pool, clock) = (self.delivery.pool.clone(), Arc::clone(&self.delivery.context.clock));
+                    tokio::spawn(async move { gate.probe(&pool, &clock, &soft).await });
+                }
+            }
+        }
+    }
+
+    async fn keep_alive(&self) {
+        for (_, message) in self.in_work.values() {
+            message.in_progress().await;
+        }
+        for pending in self.lanes.waiting() {
+            pending.keep_alive().in_progress().await;
+        }
+    }
+
+    /// Compares a silent pull with what the server says: messages that wait while nothing comes mean a stalled pull.
+    async fn watch(&mut self) {
+        let Pull::Open { consumer, .. } = &self.pull else { return };
+        let waiting = match consumer.get_info().await {
+            Ok(info) => info.num_pending,
+            Err(error) => return self.rebuild("no_info", &error.to_string()),
+        };
+        metrics::consumer_pending(waiting);
+        let silent = self.last_message.elapsed() >= WATCHDOG_EVERY && self.lanes.len() == 0;
+        if waiting > 0 && silent {
+            self.rebuild("stalled", &format!("{waiting} messages wait at the server and none comes"));
+        }
+    }
+
+    async fn shut_down(mut self, soft: &CancellationToken) {
+        let pull = std::mem::replace(&mut self.pull, Pull::Closed { failures: 0, due: Instant::now() });
+        if let Pull::Open { mut stream, .. } = pull {
+            // Delivered to this process and not looked at yet.
+            while let Some(Some(Ok(message))) = stream.next().now_or_never() {
+                self.receive(Some(Ok(message)));
+            }
+        }
+        for pending in self.lanes.drain() {
+            pending.hand_back(HAND_BACK_DELAY).await;
+        }
+        while let Some(ended) = self.workers.join_next_with_id().await {
+            self.take_back(ended, soft).await;
+        }
+        for pending in self.lanes.drain() {
+            pending.hand_back(HAND_BACK_DELAY).await;
+        }
+        // Acknowledgements still in the client's buffer would otherwise be lost with the process.
+        let flushed = tokio::time::timeout(Duration::from_secs(2), self.broker.connection().client.flush()).await;
+        if !matches!(flushed, Ok(Ok(()))) {
+            tracing::warn!("the last acknowledgements may not have reached the broker; the inbox absorbs the repeats");
+        }
+    }
+}
+
+/// What comes next from the pull.
+enum NextStep {
+    Yielded(Option<Result<jetstream::Message, pull::MessagesError>>),
+    BuildDue,
+}
+
+async fn next(pull: &mut Pull) -> NextStep {
+    match pull {
+        Pull::Open { stream, .. } => NextStep::Yielded(stream.next().await),
+        Pull::Closed { due, .. } => {
+            tokio::time::sleep_until(*due).await;
+            NextStep::BuildDue
+        }
+    }
+}
+
+async fn sleep_until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => tokio::time::sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn reason(kind: MessagesErrorKind) -> &'static str {
+    match kind {
+        MessagesErrorKind::MissingHeartbeat => "missing_heartbeat",
+        MessagesErrorKind::ConsumerDeleted => "consumer_deleted",
+        MessagesErrorKind::NoResponders => "no_responders",
+        MessagesErrorKind::RequestLimitExceeded => "request_limit",
+        MessagesErrorKind::Pull | MessagesErrorKind::PushBasedConsumer | MessagesErrorKind::Other => "error",
+    }
+}

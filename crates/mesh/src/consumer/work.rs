@@ -1,0 +1,116 @@
+//! What a worker does with one message: every open subscriber in turn, a verdict for each.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::Instrument;
+
+use super::message::Pending;
+use crate::delivery::{Delivery, ErasedSubscriber, Incoming, Retry, RetryCause, Verdict};
+use crate::failpoints;
+use crate::telemetry::{metrics, trace};
+
+/// What is to happen with the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// Every subscriber has settled it.
+    Acknowledge,
+    /// At least one has not; the earliest next try.
+    Again(Duration),
+    /// The database is away: again as soon as it is back.
+    Outage,
+}
+
+/// Delivers the message to its open subscribers. Those that settle it are not asked again.
+pub(super) async fn work(delivery: &Delivery, pending: &mut Pending) -> Answer {
+    failpoints::hit("consume.after_receive");
+    let incoming = Arc::clone(&pending.incoming);
+    if pending.open.is_empty() {
+        return unheard(delivery, &incoming).await;
+    }
+    let mut open = Vec::new();
+    let mut answer = Answer::Acknowledge;
+    for (subscriber, mut next) in std::mem::take(&mut pending.open) {
+        let span = span(&*subscriber, &incoming);
+        let verdict = delivery.deliver(&subscriber, &incoming, &mut next).instrument(span).await;
+        report(delivery, subscriber.name(), &incoming, &verdict);
+        if let Verdict::Retry(retry) = &verdict {
+            answer = answer.and(retry);
+            open.push((subscriber, next));
+        }
+    }
+    pending.open = open;
+    failpoints::hit("consume.after_commit_before_ack");
+    answer
+}
+
+impl Answer {
+    fn and(self, retry: &Retry) -> Self {
+        match (self, retry.cause) {
+            (_, RetryCause::Outage) | (Self::Outage, _) => Self::Outage,
+            (Self::Again(earlier), _) => Self::Again(earlier.min(retry.after)),
+            (Self::Acknowledge, _) => Self::Again(retry.after),
+        }
+    }
+}
+
+/// A type that no subscriber hears is counted and done with; a subject that cannot be read is kept.
+async fn unheard(delivery: &Delivery, incoming: &Incoming) -> Answer {
+    let verdict = match incoming.subject_type() {
+        Some(_) => Verdict::Foreign,
+        None => {
+            delivery.keep_unroutable(incoming, format!("`{}` is no subject of a fact", incoming.raw().subject)).await
+        }
+    };
+    report(delivery, "-", incoming, &verdict);
+    if verdict.is_settled() { Answer::Acknowledge } else { Answer::Outage }
+}
+
+fn span(subscriber: &dyn ErasedSubscriber, incoming: &Incoming) -> tracing::Span {
+    let span = tracing::info_span!("deliver", subscriber = subscriber.name(), event = %incoming.id());
+    if let Ok(metadata) = incoming.metadata()
+        && let Some(context) = &metadata.trace
+    {
+        trace::set_parent(&span, context);
+    }
+    span
+}
+
+/// One line and one count per verdict.
+fn report(delivery: &Delivery, subscriber: &'static str, incoming: &Incoming, verdict: &Verdict) {
+    metrics::verdict(verdict.label(), subscriber);
+    match verdict {
+        Verdict::Duplicate => metrics::duplicate(subscriber),
+        Verdict::Compensated(action) => metrics::compensated(action),
+        _ => {}
+    }
+    let flow = incoming.metadata().ok().map(|metadata| metadata.correlation_id.to_string()).unwrap_or_default();
+    if let (true, Ok(metadata)) = (verdict.is_settled(), incoming.metadata()) {
+        let lag = delivery.context.clock.now().as_offset() - metadata.time.as_offset();
+        metrics::inbox_lag(subscriber, lag.try_into().unwrap_or_default());
+    }
+    tracing::info!(
+        verdict = verdict.label(),
+        detail = verdict.detail(),
+        subscriber,
+        fact = incoming.event_type_text(),
+        event = %incoming.id(),
+        flow,
+        sequence = incoming.stream_sequence(),
+        "delivered"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_open_subscriber_keeps_the_message_and_an_outage_outweighs_a_delay() {
+        let retry = |cause, after| Retry { after: Duration::from_secs(after), cause };
+        let failure = Answer::Acknowledge.and(&retry(RetryCause::Failure, 9)).and(&retry(RetryCause::Failure, 4));
+        assert_eq!(failure, Answer::Again(Duration::from_secs(4)));
+        assert_eq!(failure.and(&retry(RetryCause::Outage, 1)), Answer::Outage);
+        assert_eq!(Answer::Outage.and(&retry(RetryCause::Failure, 1)), Answer::Outage);
+    }
+}

@@ -1,0 +1,84 @@
+//! Deliveries that were given up or parked, kept with their bytes. Always a transaction of its own: a failed statement
+//! has poisoned the one in which the handler ran.
+
+use envelope::RawMessage;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+/// Everything about a delivery that is kept.
+#[derive(Debug, Clone)]
+pub(crate) struct DeadLetter<'a> {
+    pub(crate) subscriber: &'a str,
+    pub(crate) event_id: Uuid,
+    pub(crate) event_type: &'a str,
+    pub(crate) key: &'a str,
+    pub(crate) correlation_id: Option<Uuid>,
+    pub(crate) state: State,
+    pub(crate) reason: &'a str,
+    pub(crate) detail: &'a str,
+    pub(crate) attempts: u32,
+    pub(crate) behind: Option<Uuid>,
+    pub(crate) raw: &'a RawMessage,
+    pub(crate) stream_sequence: u64,
+    pub(crate) build: &'a str,
+}
+
+/// Whether the delivery waits for something to change, or was given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Parked,
+    Dead,
+}
+
+impl State {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Parked => "parked",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+/// Keeps a delivery; keeping it again (after a crash before the acknowledgement) changes nothing. The history of its
+/// attempts moves along.
+pub(crate) async fn keep(pool: &PgPool, letter: &DeadLetter<'_>) -> sqlx::Result<()> {
+    let headers = serde_json::to_string(&letter.raw.headers).map_err(|error| sqlx::Error::Encode(error.into()))?;
+    sqlx::query!(
+        r#"
+        with attempted as (
+            delete from mesh.delivery_attempt where event_id = $2 and subscriber = $1 returning attempts, history
+        )
+        insert into mesh.dead_letter
+            (subscriber, event_id, event_type, partition_key, correlation_id, state, reason, detail, attempts, history,
+             behind_event, subject, headers, payload, stream_sequence, build)
+        values ($1, $2, $3, $4, $5, $6, $7, $8,
+                greatest($9, coalesce((select attempts from attempted), 0)),
+                coalesce((select history from attempted), '[]'),
+                $10, $11, $12, $13, $14, $15)
+        on conflict (event_id, subscriber) do nothing
+        "#,
+        letter.subscriber,
+        letter.event_id,
+        text(letter.event_type),
+        text(letter.key),
+        letter.correlation_id,
+        letter.state.as_str(),
+        letter.reason,
+        text(letter.detail),
+        i32::try_from(letter.attempts).unwrap_or(i32::MAX),
+        letter.behind,
+        text(&letter.raw.subject),
+        headers,
+        letter.raw.body,
+        i64::try_from(letter.stream_sequence).unwrap_or(i64::MAX),
+        letter.build,
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+/// PostgreSQL text holds no NUL. The header list is JSON, where it is escaped, and the body is bytes: both stay exact.
+fn text(value: &str) -> String {
+    value.replace('\0', "\u{fffd}")
+}

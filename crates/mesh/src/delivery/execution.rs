@@ -1,0 +1,169 @@
+//! One execution of a handler: the claim, the handler, the facts, one commit. Runs in a task that nothing cancels.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinError;
+use uuid::Uuid;
+
+use super::{Delivery, ErasedSubscriber, Incoming, Verdict, attempts};
+use crate::clock::jittered;
+use crate::failpoints;
+use crate::failure::{Backoff, Failure, is_outage};
+use crate::inbox::{self, Claim};
+use crate::subscriber::Handled;
+use crate::tx::{Cause, Tx};
+
+/// How an execution ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// Committed, or found settled.
+    Settled(Verdict),
+    /// An earlier fact of the key is in the way.
+    Behind(Uuid),
+    /// The database went away; nothing can be said about the message.
+    Outage(sqlx::Error),
+    /// The handler did not settle it.
+    Failed(Failure),
+}
+
+/// Fresh tries after losing a race for the same rows, before it counts as a failed attempt.
+const CONFLICT_TRIES: u32 = 5;
+
+/// Delays between those tries.
+const CONFLICT_BACKOFF: Backoff = Backoff { first: Duration::from_millis(5), longest: Duration::from_millis(80) };
+
+/// Executes the handler, again from a fresh read when another transaction won a race.
+pub(super) async fn execute(
+    delivery: &Delivery,
+    subscriber: &Arc<dyn ErasedSubscriber>,
+    incoming: &Arc<Incoming>,
+    attempt: u32,
+) -> Ended {
+    let mut tries = 0;
+    loop {
+        let ended = guarded(delivery, subscriber, incoming, attempt).await;
+        tries += 1;
+        match ended {
+            Ended::Failed(Failure::Conflict(_)) if tries < CONFLICT_TRIES => {
+                let pause = jittered(CONFLICT_BACKOFF.delay(tries), &*delivery.context.clock);
+                tokio::time::sleep(pause).await;
+            }
+            ended => return ended,
+        }
+    }
+}
+
+/// Runs one transaction in its own task: a panic is caught there, and a handler that takes too long loses its slot but is
+/// not cut off inside its transaction. If it commits after all, the redelivery finds it settled.
+async fn guarded(
+    delivery: &Delivery,
+    subscriber: &Arc<dyn ErasedSubscriber>,
+    incoming: &Arc<Incoming>,
+    attempt: u32,
+) -> Ended {
+    let timeout = subscriber.policy().timeout;
+    let work = transaction(delivery.clone(), Arc::clone(subscriber), Arc::clone(incoming), attempt);
+    let task = tokio::spawn(tracing::Instrument::in_current_span(work));
+    match tokio::time::timeout(timeout, task).await {
+        Ok(Ok(ended)) => ended,
+        Ok(Err(error)) => Ended::Failed(Failure::Retry(panicked(error))),
+        Err(_) => Ended::Failed(Failure::Retry(anyhow::anyhow!("the handler took longer than {timeout:?}"))),
+    }
+}
+
+fn panicked(error: JoinError) -> anyhow::Error {
+    let Ok(panic) = error.try_into_panic() else { return anyhow::anyhow!("the handler's task was cancelled") };
+    let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    anyhow::anyhow!("the handler panicked: {}", text.as_deref().unwrap_or("no message"))
+}
+
+async fn transaction(
+    delivery: Delivery,
+    subscriber: Arc<dyn ErasedSubscriber>,
+    incoming: Arc<Incoming>,
+    attempt: u32,
+) -> Ended {
+    let Ok(metadata) = incoming.metadata() else {
+        return Ended::Failed(Failure::Reject(anyhow::anyhow!("the envelope cannot be read")));
+    };
+    let begun = Tx::begin_reaction(&delivery.pool, &delivery.context, subscriber.name(), Cause::from(metadata)).await;
+    let mut tx = match begun {
+        Ok(tx) => tx,
+        Err(error) => return Ended::Outage(error),
+    };
+    match in_transaction(&mut tx, &*subscriber, &incoming, attempt).await {
+        Ok(Step::Commit(verdict)) => {
+            failpoints::hit("consume.before_commit");
+            match tx.commit().await {
+                Ok(()) => Ended::Settled(verdict),
+                Err(error) => from_database(error),
+            }
+        }
+        Ok(Step::Stop(ended)) => roll_back(tx, ended).await,
+        Err(failure) => roll_back(tx, from_failure(failure)).await,
+    }
+}
+
+/// What to do with the transaction.
+enum Step {
+    Commit(Verdict),
+    Stop(Ended),
+}
+
+async fn in_transaction(
+    tx: &mut Tx,
+    subscriber: &dyn ErasedSubscriber,
+    incoming: &Incoming,
+    attempt: u32,
+) -> Result<Step, Failure> {
+    let name = subscriber.name();
+    match inbox::claim(tx, incoming.id(), name, incoming.key()).await? {
+        Claim::Claimed => {}
+        Claim::Duplicate | Claim::DeadLetter => return Ok(Step::Stop(Ended::Settled(Verdict::Duplicate))),
+        Claim::Behind(event) => return Ok(Step::Stop(Ended::Behind(event))),
+    }
+    failpoints::hit("consume.after_inbox_insert");
+    let prepared = subscriber.prepare(incoming.raw(), attempt).map_err(|error| Failure::Reject(error.into()))?;
+    let handled = prepared.run(tx).await?;
+    failpoints::hit("consume.after_effect_before_outbox");
+    if attempt > 1 {
+        attempts::forget(tx, incoming.id(), name).await?;
+    }
+    match handled {
+        Handled::Effect => Ok(Step::Commit(Verdict::Handled)),
+        Handled::Compensated(action) => Ok(Step::Commit(Verdict::Compensated(action))),
+        Handled::NoEffect(reason) => {
+            inbox::record_no_effect(tx, incoming.id(), name, reason).await?;
+            Ok(Step::Commit(Verdict::NoEffect(reason)))
+        }
+    }
+}
+
+async fn roll_back(tx: Tx, ended: Ended) -> Ended {
+    match tx.rollback().await {
+        Ok(()) => ended,
+        // The connection is gone, and with it the transaction.
+        Err(error) => match ended {
+            Ended::Settled(_) | Ended::Behind(_) => Ended::Outage(error),
+            ended => ended,
+        },
+    }
+}
+
+/// An error of the database, by what it says about the work.
+fn from_database(error: sqlx::Error) -> Ended {
+    if is_outage(&error) { Ended::Outage(error) } else { Ended::Failed(Failure::from(error)) }
+}
+
+/// A handler's failure; an outage under it is no failure of the handler.
+fn from_failure(failure: Failure) -> Ended {
+    match failure {
+        Failure::Retry(error) => match error.downcast::<sqlx::Error>() {
+            Ok(error) => from_database(error),
+            Err(error) => Ended::Failed(Failure::Retry(error)),
+        },
+        failure => Ended::Failed(failure),
+    }
+}

@@ -1,0 +1,229 @@
+//! One message and one subscriber to one verdict. No NATS types here: the consumer translates verdicts to acknowledgements,
+//! and tests call this with messages of their own.
+
+mod attempts;
+mod execution;
+mod incoming;
+mod registry;
+mod verdict;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use envelope::{HOPS_MAX, Metadata};
+use sqlx::PgPool;
+
+pub(crate) use attempts::Next;
+pub(crate) use incoming::Incoming;
+pub(crate) use registry::{ErasedSubscriber, Registry};
+pub use verdict::{DeadReason, ParkReason, Retry, RetryCause, Verdict};
+
+use crate::clock::jittered;
+use crate::context::ServiceContext;
+use crate::dead_letter::{self, DeadLetter, State};
+use crate::failure::{Failure, is_outage};
+use execution::{Ended, execute};
+
+/// The wait before a message of an unknown version is looked at again.
+const NEWER_VERSION_DELAY: Duration = Duration::from_secs(5);
+
+/// The wait after the database went away; the consumer probes it before it goes on.
+const OUTAGE_DELAY: Duration = Duration::from_secs(1);
+
+/// Runs deliveries against the service's database.
+#[derive(Debug, Clone)]
+pub(crate) struct Delivery {
+    pub(crate) pool: PgPool,
+    pub(crate) context: Arc<ServiceContext>,
+    /// How long a version that this build does not know may wait for a deployment before it is parked.
+    pub(crate) newer_version_wait: Duration,
+}
+
+impl Delivery {
+    /// Delivers one message to one subscriber.
+    ///
+    /// Never cancelled half-way: the transaction runs in a task of its own. The order of the steps is the guarantee: the
+    /// attempt is counted before the message is decoded, the claim, the handler and its facts are one commit, and only a
+    /// verdict that is settled may be acknowledged.
+    pub(crate) async fn deliver(
+        &self,
+        subscriber: &Arc<dyn ErasedSubscriber>,
+        incoming: &Arc<Incoming>,
+        next: &mut Next,
+    ) -> Verdict {
+        let attempt = match next.begin(&self.pool, incoming.id(), subscriber.name()).await {
+            Ok(attempt) => attempt,
+            Err(error) => return self.unavailable(&error),
+        };
+        let verdict = self.attempt(subscriber, incoming, attempt).await;
+        *next = match &verdict {
+            Verdict::Retry(Retry { cause: RetryCause::Failure, .. }) => Next::Count,
+            _ => Next::again(attempt),
+        };
+        verdict
+    }
+
+    async fn attempt(&self, subscriber: &Arc<dyn ErasedSubscriber>, incoming: &Arc<Incoming>, attempt: u32) -> Verdict {
+        if attempt > subscriber.policy().attempts_max {
+            let detail = "every execution failed or ended the process";
+            return self
+                .keep(
+                    subscriber.name(),
+                    incoming,
+                    attempt - 1,
+                    &Outcome::Dead(DeadReason::AttemptsExhausted, detail.to_owned()),
+                )
+                .await;
+        }
+        let metadata = match incoming.metadata() {
+            Ok(metadata) if metadata.hops > HOPS_MAX => {
+                let detail = format!("{} reactions from its root", metadata.hops);
+                return self
+                    .keep(subscriber.name(), incoming, attempt, &Outcome::Parked(ParkReason::Loop, detail))
+                    .await;
+            }
+            Ok(metadata) => metadata,
+            Err(error) => return self.undecodable(subscriber, incoming, attempt, error).await,
+        };
+        if let Err(error) = subscriber.prepare(incoming.raw(), attempt) {
+            return self.undecodable(subscriber, incoming, attempt, &error).await;
+        }
+        let ended = execute(self, subscriber, incoming, attempt).await;
+        self.conclude(subscriber, incoming, metadata, attempt, ended).await
+    }
+
+    async fn undecodable(
+        &self,
+        subscriber: &Arc<dyn ErasedSubscriber>,
+        incoming: &Incoming,
+        attempt: u32,
+        error: &envelope::DecodeError,
+    ) -> Verdict {
+        if error.is_newer() {
+            if incoming.age(&*self.context.clock) < self.newer_version_wait {
+                let after = jittered(NEWER_VERSION_DELAY, &*self.context.clock);
+                return Verdict::Retry(Retry { after, cause: RetryCause::NewerVersion });
+            }
+            let outcome = Outcome::Parked(ParkReason::NewerVersion, error.to_string());
+            return self.keep(subscriber.name(), incoming, attempt, &outcome).await;
+        }
+        let outcome = Outcome::Parked(ParkReason::Undecodable(error.reason()), describe(error));
+        self.keep(subscriber.name(), incoming, attempt, &outcome).await
+    }
+
+    async fn conclude(
+        &self,
+        subscriber: &Arc<dyn ErasedSubscriber>,
+        incoming: &Incoming,
+        metadata: &Metadata,
+        attempt: u32,
+        ended: Ended,
+    ) -> Verdict {
+        let name = subscriber.name();
+        match ended {
+            Ended::Settled(verdict) => verdict,
+            Ended::Behind(event) => {
+                let detail = format!("{event} of the same key is kept as a dead letter");
+                self.keep(name, incoming, attempt, &Outcome::Parked(ParkReason::Behind(event), detail)).await
+            }
+            Ended::Outage(error) => self.unavailable(&error),
+            Ended::Failed(Failure::Reject(error)) => {
+                let outcome = Outcome::Dead(DeadReason::Rejected, format!("{error:#}"));
+                self.keep(name, incoming, attempt, &outcome).await
+            }
+            Ended::Failed(failure) => {
+                let error = failure.to_string();
+                tracing::warn!(subscriber = name, event = %metadata.id, attempt, %error, "the handler failed");
+                self.failed(subscriber, incoming, attempt, &error).await
+            }
+        }
+    }
+
+    async fn failed(
+        &self,
+        subscriber: &Arc<dyn ErasedSubscriber>,
+        incoming: &Incoming,
+        attempt: u32,
+        error: &str,
+    ) -> Verdict {
+        let policy = subscriber.policy();
+        let written = attempts::record_failure(&self.pool, incoming.id(), subscriber.name(), attempt, error).await;
+        if let Err(error) = written {
+            return self.unavailable(&error);
+        }
+        if attempt >= policy.attempts_max {
+            let outcome = Outcome::Dead(DeadReason::AttemptsExhausted, error.to_owned());
+            return self.keep(subscriber.name(), incoming, attempt, &outcome).await;
+        }
+        let after = jittered(policy.backoff.delay(attempt), &*self.context.clock);
+        Verdict::Retry(Retry { after, cause: RetryCause::Failure })
+    }
+
+    /// Parks or gives up; when even that cannot be written, the message stays with the broker.
+    async fn keep(&self, subscriber: &str, incoming: &Incoming, attempt: u32, outcome: &Outcome) -> Verdict {
+        let (state, reason, detail, behind) = match outcome {
+            Outcome::Parked(reason, detail) => (State::Parked, reason.code(), detail, reason.behind()),
+            Outcome::Dead(reason, detail) => (State::Dead, reason.code(), detail, None),
+        };
+        let letter = DeadLetter {
+            subscriber,
+            event_id: incoming.id(),
+            event_type: &incoming.event_type_text(),
+            key: incoming.key(),
+            correlation_id: incoming.metadata().ok().map(|metadata| metadata.correlation_id),
+            state,
+            reason,
+            detail,
+            attempts: attempt,
+            behind,
+            raw: incoming.raw(),
+            stream_sequence: incoming.stream_sequence(),
+            build: self.context.build,
+        };
+        match dead_letter::keep(&self.pool, &letter).await {
+            Ok(()) => {
+                tracing::error!(subscriber, event = %incoming.id(), reason, detail, "the delivery is kept as a dead letter");
+                outcome.verdict()
+            }
+            Err(error) => self.unavailable(&error),
+        }
+    }
+
+    /// Keeps a message that no subscriber can be found for because its subject cannot be read.
+    pub(crate) async fn keep_unroutable(&self, incoming: &Incoming, detail: String) -> Verdict {
+        let outcome = Outcome::Parked(ParkReason::Undecodable("unroutable"), detail);
+        self.keep("-", incoming, 1, &outcome).await
+    }
+
+    fn unavailable(&self, error: &sqlx::Error) -> Verdict {
+        tracing::warn!(%error, outage = is_outage(error), "the database did not answer a delivery");
+        let after = jittered(OUTAGE_DELAY, &*self.context.clock);
+        Verdict::Retry(Retry { after, cause: RetryCause::Outage })
+    }
+}
+
+/// A delivery that ends as a dead letter, with the words that are kept.
+enum Outcome {
+    Parked(ParkReason, String),
+    Dead(DeadReason, String),
+}
+
+impl Outcome {
+    fn verdict(&self) -> Verdict {
+        match self {
+            Self::Parked(reason, _) => Verdict::Parked(reason.clone()),
+            Self::Dead(reason, _) => Verdict::Dead(*reason),
+        }
+    }
+}
+
+/// An error with its causes on one line.
+fn describe(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,230 @@
+//! One running process of a service: everything is configured, connected and checked before anything is spawned.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use sqlx::PgPool;
+use sqlx::postgres::PgPoolOptions;
+use tokio::net::TcpListener;
+
+use crate::broker::{Broker, BrokerOptions};
+use crate::cli::{self, Invocation, Refused};
+use crate::clock::jittered;
+use crate::config::{Config, DatabaseUrl, RelayMode};
+use crate::consumer::{self, Consumer, DurableError};
+use crate::context::ServiceContext;
+use crate::delivery::Delivery;
+use crate::failure::{Backoff, is_outage};
+use crate::lifecycle::{Check, Lifecycle};
+use crate::mesh::Mesh;
+use crate::relay::Relay;
+use crate::service::Service;
+use crate::telemetry::Telemetry;
+use crate::{http, schema, telemetry, upkeep, wake};
+
+/// Connections of the relay: one reads, two move, one keeps the leases.
+const RELAY_CONNECTIONS: u32 = 4;
+
+/// How long a start waits for a database that cannot be reached.
+const DATABASE_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a start waits for the broker before it goes on without: the outbox takes facts meanwhile.
+const BROKER_PATIENCE: Duration = Duration::from_secs(4);
+
+/// Pauses between tries to reach the database at the start.
+const CONNECT: Backoff = Backoff { first: Duration::from_millis(200), longest: Duration::from_secs(2) };
+
+pub(crate) async fn main(service: Service) -> ExitCode {
+    let (name, build) = (service.name, service.build);
+    let invocation = match cli::parse_process(name, build) {
+        Ok(invocation) => invocation,
+        Err(code) => return code,
+    };
+    let outcome = match invocation {
+        Invocation::Describe => {
+            println!("{:#}", service.description());
+            Ok(())
+        }
+        Invocation::Migrate(url) => migrate(&service, &url).await,
+        Invocation::Serve(config) => run(service, config, Role::Serve).await,
+        Invocation::Relay(config) => run(service, config, Role::Relay).await,
+    };
+    cli::finish(name, outcome)
+}
+
+/// What a process is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Serve,
+    Relay,
+}
+
+async fn migrate(service: &Service, url: &DatabaseUrl) -> anyhow::Result<()> {
+    let options = url.connect_options(&format!("{} migrate", service.name));
+    schema::migrate(&options, &service.migrations).await?;
+    println!("{}: the schema is up to date", service.name);
+    Ok(())
+}
+
+/// Logs exist, and are flushed, whether or not the rest succeeds.
+async fn run(service: Service, config: Config, role: Role) -> anyhow::Result<()> {
+    let context = ServiceContext::new(service.name, service.build, Arc::clone(&service.clock));
+    let logs = &config.telemetry;
+    let telemetry = Telemetry::init(&context, logs.format, &logs.filter, logs.otlp_endpoint.as_deref())?;
+    let outcome = run_with_logs(service, config, role, context).await;
+    if let Err(error) = &outcome {
+        tracing::error!(error = format!("{error:#}"), "ending");
+    }
+    telemetry.shut_down();
+    outcome
+}
+
+async fn run_with_logs(
+    service: Service,
+    config: Config,
+    role: Role,
+    context: Arc<ServiceContext>,
+) -> anyhow::Result<()> {
+    service.check()?;
+    let exposition = telemetry::metrics::install()?;
+    telemetry::metrics::build_info(context.name, context.build, context.instance.to_string());
+    let lifecycle = Lifecycle::new();
+    lifecycle.listen_for_signals().context("listen for signals")?;
+    let (drain, listen) = (config.drain, config.listen);
+    let pools = Pools::connect(&config, &context).await?;
+    pools.check_schema(&service, &lifecycle).await?;
+    let options = BrokerOptions { url: config.nats_url.clone(), credentials: config.nats_creds.clone() };
+    let broker = Broker::connect(options, Arc::clone(&context)).await?;
+    check_durable(&service, &broker, role).await?;
+    let listener = TcpListener::bind(listen).await.with_context(|| format!("listen on {listen}"))?;
+    let mesh = Mesh::new(pools.work.clone(), Arc::clone(&context), lifecycle.clone());
+    tracing::info!(service = context.name, build = context.build, instance = %context.instance, %listen, ?role, "starting");
+    spawn(service, &config, role, &mesh, &pools, &broker, exposition, listener);
+    lifecycle.soft().cancelled().await;
+    lifecycle.drain(drain).await?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Starts everything that the role asks for. Each part ends by itself at the soft token.
+#[expect(clippy::too_many_arguments, reason = "the parts of one process, wired in one place")]
+fn spawn(
+    service: Service,
+    config: &Config,
+    role: Role,
+    mesh: &Mesh,
+    pools: &Pools,
+    broker: &Arc<Broker>,
+    exposition: telemetry::metrics::Exposition,
+    listener: TcpListener,
+) {
+    let lifecycle = mesh.lifecycle();
+    let (soft, context) = (lifecycle.soft(), mesh.context());
+    if role == Role::Relay || config.relay == RelayMode::Inside {
+        let relay = Relay::new(pools.relay.clone(), Arc::clone(context), Arc::clone(broker), lifecycle.hard().clone());
+        lifecycle.spawn("relay", relay.run(soft.clone()));
+    }
+    lifecycle.spawn("wake", wake::run(Arc::clone(broker), Arc::clone(context), soft.clone()));
+    lifecycle.spawn("upkeep", upkeep::run(mesh.clone(), Arc::clone(broker)));
+    let routes = if role == Role::Serve { service.routes } else { axum::Router::new() };
+    let openapi = service.openapi.filter(|_| role == Role::Serve);
+    let router = http::router(mesh, routes, openapi, exposition);
+    lifecycle.spawn("http", http::serve(listener, router, lifecycle.clone()));
+    if role == Role::Relay || service.registry.is_empty() {
+        lifecycle.readiness().holds(Check::Consumer);
+    }
+    if role == Role::Relay {
+        return;
+    }
+    // CONTROL
+    for start in service.timers {
+        start(mesh);
+    }
+    if service.registry.is_empty() {
+        return;
+    }
+    let delivery = Delivery {
+        pool: pools.work.clone(),
+        context: Arc::clone(context),
+        newer_version_wait: config.newer_version_wait,
+    };
+    let consumer = Consumer::new(
+        context.name,
+        Arc::clone(broker),
+        service.registry,
+        delivery,
+        lifecycle.readiness().clone(),
+        config.concurrency as usize,
+    );
+    lifecycle.spawn("consumer", consumer.run(soft.clone()));
+}
+
+/// The connections of a process: the relay's are its own, so that neither starves the other.
+struct Pools {
+    work: PgPool,
+    relay: PgPool,
+}
+
+impl Pools {
+    async fn connect(config: &Config, context: &ServiceContext) -> anyhow::Result<Self> {
+        let pool = |name: &str, most: u32| {
+            PgPoolOptions::new()
+                .max_connections(most)
+                .acquire_timeout(Duration::from_secs(5))
+                .connect_lazy_with(config.database_url.connect_options(&format!("{} {name}", context.name)))
+        };
+        let pools =
+            Self { work: pool("work", config.database_connections_max), relay: pool("relay", RELAY_CONNECTIONS) };
+        pools.reach(context).await.with_context(|| format!("reach the database {:?}", config.database_url))?;
+        Ok(pools)
+    }
+
+    /// Waits for the database; a wrong password or a missing database is no reason to wait.
+    async fn reach(&self, context: &ServiceContext) -> sqlx::Result<()> {
+        let begun = tokio::time::Instant::now();
+        let mut failures = 0;
+        loop {
+            match self.work.acquire().await {
+                Ok(_) => return Ok(()),
+                Err(error) if is_outage(&error) && begun.elapsed() < DATABASE_PATIENCE => {
+                    failures += 1;
+                    tracing::warn!(%error, "the database cannot be reached yet");
+                    tokio::time::sleep(jittered(CONNECT.delay(failures), &*context.clock)).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn check_schema(&self, service: &Service, lifecycle: &Lifecycle) -> anyhow::Result<()> {
+        let mut connection = self.work.acquire().await?;
+        schema::check(&mut connection, service.name, &service.migrations).await?;
+        lifecycle.readiness().holds(Check::Schema);
+        lifecycle.readiness().holds(Check::Database);
+        Ok(())
+    }
+}
+
+/// A durable that is missing or has drifted ends the start at once; a broker that does not answer does not, since
+/// committed facts wait in the outbox.
+async fn check_durable(service: &Service, broker: &Arc<Broker>, role: Role) -> anyhow::Result<()> {
+    if tokio::time::timeout(BROKER_PATIENCE, broker.events().connected()).await.is_err() {
+        tracing::warn!("NATS cannot be reached yet; going on without it");
+        return Ok(());
+    }
+    if role == Role::Relay || service.registry.is_empty() {
+        return Ok(());
+    }
+    match consumer::verify(&broker.connection(), service.name, &service.registry).await {
+        Ok(_) => Ok(()),
+        Err(error @ (DurableError::Missing { .. } | DurableError::Drifted { .. })) => {
+            Err(Refused(error.to_string()).into())
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the durable consumer cannot be checked yet");
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Publishes committed facts: claim, publish, move, under leases shared with the other replicas.
+//!
+//! The loop owns no transaction across a network call: a claim is one statement, the publish happens outside the database,
+//! the move is one statement fenced by the lease's epoch. While one round is being published, the next is read and the
+//! one before it is moved.
+
+mod batch;
+mod blocked;
+mod claim;
+mod floor;
+mod keeper;
+mod leases;
+mod method;
+mod outcome;
+mod publish;
+mod reader;
+mod row;
+mod settle;
+mod settler;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::PgPool;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::broker::{Broker, STREAM};
+use crate::clock::jittered;
+use crate::context::ServiceContext;
+use crate::failpoints;
+use crate::failure::Backoff;
+use crate::telemetry::metrics::{self, PublishMethod, RelayState};
+use blocked::ATTEMPTS_MAX;
+use keeper::{Held, Shared};
+use method::Method;
+use outcome::Outcome;
+use publish::{Publisher, Round};
+use reader::Reader;
+use row::Row;
+use settle::{Acknowledged, StreamIdentity};
+use settler::{Moved, Settler};
+
+/// The poll that is the truth behind all wake-ups: doubling from 5 ms to 100 ms while nothing comes.
+const POLL: Backoff = Backoff { first: Duration::from_millis(5), longest: Duration::from_millis(100) };
+
+/// Pauses after the database or the broker failed as a whole.
+const PAUSE: Backoff = Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(1) };
+
+/// How often keys behind dead rows are read anew.
+const DEAD_KEYS_EVERY: Duration = Duration::from_secs(2);
+
+/// The relay of one process.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    pool: PgPool,
+    context: Arc<ServiceContext>,
+    broker: Arc<Broker>,
+    shared: Arc<Shared>,
+    reader: Reader,
+    publisher: Publisher,
+    settler: Settler,
+    /// The stream that acknowledges, and after how many lost connections it was looked up.
+    stream: Option<(StreamIdentity, u64)>,
+    /// Read while the last round was published.
+    ahead: Vec<Row>,
+    held: Held,
+    idle_polls: u32,
+    failures: u32,
+    dead_keys_due: Instant,
+}
+
+/// Why a turn ended early.
+#[derive(Debug, thiserror::Error)]
+enum TurnError {
+    #[error("the database did not answer")]
+    Database(#[from] sqlx::Error),
+    #[error("the broker did not answer: {0}")]
+    Broker(String),
+}
+
+impl Relay {
+    /// A relay over `pool`, which it shares with nothing else. `hard` ends even the wait for a database that is away.
+    pub(crate) fn new(
+        pool: PgPool,
+        context: Arc<ServiceContext>,
+        broker: Arc<Broker>,
+        hard: CancellationToken,
+    ) -> Self {
+        let settler = Settler::new(pool.clone(), context.instance, Arc::clone(&context.clock), hard);
+        Self {
+            reader: Reader::new(pool.clone()),
+            publisher: Publisher::new(Arc::clone(&broker), Arc::clone(&context)),
+            shared: Arc::default(),
+            pool,
+            context,
+            broker,
+            settler,
+            stream: None,
+            ahead: Vec::new(),
+            held: Held::default(),
+            idle_polls: 0,
+            failures: 0,
+            dead_keys_due: Instant::now(),
+        }
+    }
+
+    /// Publishes until `soft`; then ends the round in hand and gives up the leases.
+    pub(crate) async fn run(mut self, soft: CancellationToken) {
+        let keeper_stop = CancellationToken::new();
+        let keeper =
+            keeper::keep(self.pool.clone(), Arc::clone(&self.context), Arc::clone(&self.shared), keeper_stop.clone());
+        let keeper = tokio::spawn(keeper);
+        while !soft.is_cancelled() {
+            match self.turn(&soft).await {
+                Ok(()) => self.failures = 0,
+                Err(error) => {
+                    self.failures = self.failures.saturating_add(1);
+                    metrics::relay_state(RelayState::Stalled);
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        failures = self.failures,
+                        "the relay pauses"
+                    );
+                    let pause = jittered(PAUSE.delay(self.failures), &*self.context.clock);
+                    self.pause(pause, &soft).await;
+                }
+            }
+        }
+        self.ahead.clear();
+        let moved = self.settler.finish(0).await;
+        self.take_in(moved);
+        keeper_stop.cancel();
+        if let Err(error) = keeper.await {
+            tracing::error!(%error, "the keeper of the relay's leases ended");
+        }
+        metrics::relay_state(RelayState::Off);
+    }
+
+    /// One round, or one wait.
+    async fn turn(&mut self, soft: &CancellationToken) -> Result<(), TurnError> {
+        let moved = self.settler.finish(usize::MAX).await;
+        self.take_in(moved);
+        self.follow_leases();
+        if self.reader.holds_nothing() {
+            metrics::relay_state(RelayState::Idle);
+            self.wait_for_leases(soft).await;
+            return Ok(());
+        }
+        let identity = self.stream_identity().await?;
+        self.follow_dead_keys().await?;
+        let mut rows = self.reader.still_publishable(std::mem::take(&mut self.ahead), Instant::now());
+        if rows.is_empty() {
+            rows = self.reader.claim().await?;
+        }
+        self.reader.advance_floors().await?;
+        if rows.is_empty() {
+            metrics::relay_state(RelayState::Idle);
+            self.wait_for_facts(soft).await;
+            return Ok(());
+        }
+        self.idle_polls = 0;
+        failpoints::hit("relay.after_claim");
+        if self.held.deadline.is_none_or(|deadline| Instant::now() >= deadline) {
+            self.forget("the lease ran out before the rows could be published");
+            return Ok(());
+        }
+        metrics::relay_state(RelayState::Publishing);
+        self.round(identity, rows).await
+    }
+
+    /// Publishes a round; reads the next one meanwhile when this one was full enough to promise more.
+    async fn round(&mut self, identity: StreamIdentity, rows: Vec<Row>) -> Result<(), TurnError> {
+        self.shared.set_busy(rows.iter().map(|row| row.bucket_group));
+        let deep = rows.len() >= method::BATCH_ROWS_MAX / 2;
+        let (round, ahead) = if deep {
+            let (round, ahead) = tokio::join!(self.publisher.publish(&rows), self.reader.claim());
+            (round, ahead)
+        } else {
+            (self.publisher.publish(&rows).await, Ok(Vec::new()))
+        };
+        // The outcomes first: what was stored must be moved even when reading ahead failed.
+        let any_stored = self.conclude(identity, &rows, round).await?;
+        self.ahead = ahead?;
+        if self.publisher.replace_leaky_client().await {
+            self.stream = None;
+        }
+        if any_stored { Ok(()) } else { Err(TurnError::Broker("no row of the round was stored".to_owned())) }
+    }
+
+    /// Acts on the outcomes of a round. Returns whether the round said anything good, or at least something about single
+    /// rows; if not, the broker as a whole is in trouble and no key is to blame.
+    async fn conclude(&mut self, identity: StreamIdentity, rows: &[Row], round: Round) -> Result<bool, TurnError> {
+        let mut stored = Vec::with_capacity(rows.len());
+        let mut unknown = Vec::new();
+        let mut refused = Vec::new();
+        let mut given_back = Vec::new();
+        let now = self.context.clock.now().as_offset();
+        for (row, outcome) in rows.iter().zip(round.outcomes) {
+            match outcome {
+                Outcome::Stored(sequence) => {
+                    self.reader.blocked.stored(&row.key);
+                    metrics::publish_latency((now - row.occurred_at).try_into().unwrap_or_default());
+                    stored.push(acknowledged(row, sequence));
+                    continue;
+                }
+                Outcome::Unknown(why) => unknown.push((row, why)),
+                Outcome::Refused(why) => refused.push((row, why)),
+                Outcome::HeldBack => {}
+            }
+            given_back.push(row.seq);
+        }
+        metrics::relay_published(published_as(round.method), stored.len() as u64);
+        let speaks = !stored.is_empty() || !refused.is_empty();
+        if !stored.is_empty() {
+            let moved = self.settler.start(identity, stored).await;
+            self.take_in(moved);
+        }
+        self.reader.give_back(given_back);
+        if let Some((_, why)) = unknown.first() {
+            metrics::relay_failed("unknown");
+            tracing::warn!(rows = unknown.len(), why, "the outcome of publishes is unknown; they are sent again");
+        }
+        if speaks {
+            let (now, scale) = (Instant::now(), 0.5 + self.context.clock.random() / 2.0);
+            unknown.iter().for_each(|(row, _)| self.reader.blocked.failed(&row.key, now, scale));
+        }
+        for (row, why) in refused {
+            self.refuse(row, &why).await?;
+        }
+        Ok(speaks)
+    }
+
+    /// A row that the broker refused: counted, held back with its key, put aside after the attempts.
+    async fn refuse(&mut self, row: &Row, why: &str) -> Result<(), TurnError> {
+        metrics::relay_failed("refused");
+        let attempts = row.attempts + 1;
+        tracing::error!(event = %row.event_id, subject = row.subject, attempts, why, "the broker refused a fact");
+        if attempts >= ATTEMPTS_MAX {
+            settle::move_dead(&self.pool, self.context.instance, row, why).await?;
+            self.reader.blocked.died(&row.key);
+        } else {
+            settle::count_refusal(&self.pool, self.context.instance, row, why).await?;
+            let scale = 0.5 + self.context.clock.random() / 2.0;
+            self.reader.blocked.failed(&row.key, Instant::now(), scale);
+        }
+        Ok(())
+    }
+
+    fn take_in(&mut self, moved: Vec<Moved>) {
+        for moved in moved {
+            if moved.complete {
+                self.reader.settled(moved.sequences);
+            } else {
+                self.reader.give_back(moved.sequences);
+                self.forget("acknowledged rows did not leave the outbox: a lease was lost");
+            }
+        }
+        if self.reader.in_flight() == 0 {
+            self.shared.set_busy([]);
+        }
+    }
+
+    /// Drops everything that rests on the leases, and asks for them anew.
+    fn forget(&mut self, why: &'static str) {
+        tracing::warn!(why, "the relay reads anew");
+        metrics::relay_failed("lease_lost");
+        let ahead = std::mem::take(&mut self.ahead);
+        self.reader.give_back(ahead.iter().map(|row| row.seq));
+        self.reader.set_leases(&[]);
+        self.held = Held { renewal: self.held.renewal, ..Held::default() };
+        self.shared.doubt();
+    }
+
+    fn follow_leases(&mut self) {
+        let newest = self.shared.held.borrow().clone();
+        if newest.renewal == self.held.renewal {
+            return;
+        }
+        self.reader.set_leases(&newest.leases);
+        metrics::relay_leases(newest.leases.len() as u64);
+        self.context.wake.set_alone(newest.leases.len() == crate::outbox::BUCKET_GROUPS as usize);
+        self.held = newest;
+    }
+
+    async fn follow_dead_keys(&mut self) -> Result<(), TurnError> {
+        if Instant::now() >= self.dead_keys_due {
+            self.reader.blocked.set_dead(settle::dead_keys(&self.pool).await?);
+            self.dead_keys_due = Instant::now() + DEAD_KEYS_EVERY;
+        }
+        Ok(())
+    }
+
+    /// The stream's identity; looked up again after every lost connection, because it may be another stream by then.
+    async fn stream_identity(&mut self) -> Result<StreamIdentity, TurnError> {
+        let events = self.broker.events();
+        let disconnects = events.disconnects();
+        if let Some((identity, seen)) = self.stream
+            && seen == disconnects
+            && events.is_connected()
+        {
+            return Ok(identity);
+        }
+        if !events.is_connected() {
+            return Err(TurnError::Broker("not connected".to_owned()));
+        }
+        let info = self.broker.connection().jetstream.get_stream(STREAM).await;
+        let stream = info.map_err(|error| TurnError::Broker(format!("stream {STREAM}: {error}")))?;
+        let identity = StreamIdentity { created: stream.cached_info().created };
+        self.stream = Some((identity, disconnects));
+        Ok(identity)
+    }
+
+    async fn wait_for_leases(&mut self, soft: &CancellationToken) {
+        let mut renewals = self.shared.held.subscribe();
+        let seen = self.held.renewal;
+        tokio::select! {
+            _ = renewals.wait_for(|held| held.renewal > seen) => {}
+            () = soft.cancelled() => {}
+        }
+    }
+
+    async fn wait_for_facts(&mut self, soft: &CancellationToken) {
+        self.idle_polls = self.idle_polls.saturating_add(1);
+        let poll = Instant::now() + POLL.delay(self.idle_polls);
+        let until = self.reader.blocked.next_due().map_or(poll, |due| due.min(poll));
+        tokio::select! {
+            () = self.context.wake.for_relay() => self.idle_polls = 0,
+            () = tokio::time::sleep_until(until) => {}
+            () = soft.cancelled() => {}
+        }
+    }
+
+    /// Waits out a pause, or less when the connection comes back meanwhile.
+    async fn pause(&self, pause: Duration, soft: &CancellationToken) {
+        let lost = !self.broker.events().is_connected();
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = self.broker.events().connected(), if lost => {}
+            () = soft.cancelled() => {}
+        }
+    }
+}
+
+fn acknowledged(row: &Row, stream_sequence: i64) -> Acknowledged {
+    Acknowledged { bucket_group: row.bucket_group, seq: row.seq, epoch: row.epoch, stream_sequence }
+}
+
+fn published_as(method: Method) -> PublishMethod {
+    match method {
+        Method::Pipelined => PublishMethod::Single,
+        Method::Batch => PublishMethod::Batch,
+    }
+}

@@ -1,0 +1,100 @@
+//! What a publish says about a row. Pure: every answer of the broker is decided here, once.
+
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::{self, publish::PublishAck};
+
+/// What is known about a row after its publish.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// Stored, at this sequence. The only outcome that lets the row leave the outbox.
+    Stored(i64),
+    /// Nobody knows whether it was stored: send it again under the same id. Says nothing against the row.
+    Unknown(String),
+    /// The broker refused this row.
+    Refused(String),
+    /// Not sent, because an earlier row of its key was not stored.
+    HeldBack,
+}
+
+/// From an acknowledgement. `duplicate` is success too: the sequence is that of the first copy.
+pub(super) fn from_ack(ack: &PublishAck) -> Outcome {
+    match i64::try_from(ack.sequence) {
+        Ok(sequence) if sequence > 0 => Outcome::Stored(sequence),
+        _ => Outcome::Unknown(format!("acknowledged by `{}` without a sequence", ack.stream)),
+    }
+}
+
+/// From an error of a single publish. `refusal` is the server's word that it refused this subject: without it, a missing
+/// permission looks like a time-out.
+pub(super) fn from_error(error: &PublishError, refusal: Option<String>) -> Outcome {
+    if let Some(words) = refusal {
+        return Outcome::Refused(words);
+    }
+    match error.kind() {
+        // No leader, a restart, a lost connection, a full window: all pass.
+        PublishErrorKind::StreamNotFound
+        | PublishErrorKind::TimedOut
+        | PublishErrorKind::BrokenPipe
+        | PublishErrorKind::MaxAckPending => Outcome::Unknown(error.to_string()),
+        PublishErrorKind::MaxPayloadExceeded => Outcome::Refused(error.to_string()),
+        PublishErrorKind::WrongLastMessageId | PublishErrorKind::WrongLastSequence | PublishErrorKind::Other => {
+            match server_error(error) {
+                Some(server) => from_server_error(server),
+                None => Outcome::Unknown(error.to_string()),
+            }
+        }
+    }
+}
+
+/// From an error that the stream itself answered: 5xx passes (no space, no leader), anything else is about the message.
+pub(super) fn from_server_error(error: &jetstream::Error) -> Outcome {
+    let text = error.to_string();
+    if error.code() >= 500 || error.code() == 429 { Outcome::Unknown(text) } else { Outcome::Refused(text) }
+}
+
+fn server_error(error: &PublishError) -> Option<&jetstream::Error> {
+    std::error::Error::source(error)?.downcast_ref()
+}
+
+#[cfg(test)]
+mod tests {
+    use async_nats::jetstream::ErrorCode;
+
+    use super::*;
+
+    fn answered(code: usize, err_code: u64) -> jetstream::Error {
+        let json = serde_json::json!({ "code": code, "err_code": err_code, "description": "said the server" });
+        serde_json::from_value(json).expect("an error as the server writes it")
+    }
+
+    #[test]
+    fn only_a_sequence_above_zero_is_success() {
+        let ack = |sequence, duplicate| {
+            let json = serde_json::json!({ "stream": "EVT", "seq": sequence, "duplicate": duplicate });
+            from_ack(&serde_json::from_value(json).expect("an ack as the server writes it"))
+        };
+        assert_eq!(ack(7, false), Outcome::Stored(7));
+        assert_eq!(ack(7, true), Outcome::Stored(7));
+        assert!(matches!(ack(0, true), Outcome::Unknown(_)));
+    }
+
+    #[test]
+    fn what_passes_by_itself_says_nothing_against_the_row() {
+        for kind in [PublishErrorKind::StreamNotFound, PublishErrorKind::TimedOut, PublishErrorKind::BrokenPipe] {
+            assert!(matches!(from_error(&PublishError::new(kind), None), Outcome::Unknown(_)), "{kind:?}");
+        }
+        let full = answered(503, 10077);
+        assert_eq!(full.error_code(), ErrorCode(10077));
+        assert!(matches!(from_server_error(&full), Outcome::Unknown(_)), "a full stream is backpressure");
+    }
+
+    #[test]
+    fn a_refusal_of_this_message_counts_against_the_row() {
+        let too_large = answered(400, 10054);
+        let error = PublishError::with_source(PublishErrorKind::Other, too_large);
+        assert!(matches!(from_error(&error, None), Outcome::Refused(_)));
+        let timed_out = PublishError::new(PublishErrorKind::TimedOut);
+        let refusal = Some("Permissions Violation".to_owned());
+        assert_eq!(from_error(&timed_out, refusal), Outcome::Refused("Permissions Violation".to_owned()));
+    }
+}

@@ -1,0 +1,209 @@
+//! Sending rows to JetStream and learning what became of each. Nothing here touches the database.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use async_nats::HeaderMap;
+use async_nats::jetstream::context::{PublishAckFuture, PublishError};
+use async_nats::jetstream::message::PublishMessage;
+use futures_util::future::join_all;
+use tokio::time::Instant;
+
+use super::batch::{self, BatchEnd};
+use super::method::{BATCH_ROWS_MAX, Method, MethodChoice};
+use super::outcome::{self, Outcome};
+use super::row::Row;
+use crate::broker::Broker;
+use crate::context::ServiceContext;
+use crate::failpoints;
+
+/// Publishes rounds of rows.
+#[derive(Debug)]
+pub(super) struct Publisher {
+    broker: Arc<Broker>,
+    context: Arc<ServiceContext>,
+    methods: MethodChoice,
+    /// Acknowledgements that never came. Each leaks an entry in the client, so after many the client is replaced.
+    lost_acks: u64,
+}
+
+/// Lost acknowledgements after which the client is replaced (about 7 MB of leaked entries).
+const LOST_ACKS_MAX: u64 = 10_000;
+
+/// A round's outcomes, one for each row, and the way it went.
+#[derive(Debug)]
+pub(super) struct Round {
+    pub(super) method: Method,
+    pub(super) outcomes: Vec<Outcome>,
+}
+
+impl Publisher {
+    pub(super) fn new(broker: Arc<Broker>, context: Arc<ServiceContext>) -> Self {
+        Self { broker, context, methods: MethodChoice::default(), lost_acks: 0 }
+    }
+
+    /// Publishes the rows, which are in sequence order for each key. Returns when the outcome of every row is known to be
+    /// stored, refused, or unknown; nothing is left in flight.
+    pub(super) async fn publish(&mut self, rows: &[Row]) -> Round {
+        let headers: Vec<_> = rows.iter().map(Row::wire_headers).collect();
+        let begun = Instant::now();
+        let sound = headers.iter().all(Result::is_ok) && rows.len() <= BATCH_ROWS_MAX;
+        let wanted = if sound { self.methods.choose(rows.len()) } else { Method::Pipelined };
+        let headers: Vec<_> = headers.into_iter().map(|made| made.map_err(|error| error.to_string())).collect();
+        let round = match wanted {
+            Method::Batch => self.batch(rows, &headers).await,
+            Method::Pipelined => self.pipelined(rows, &headers).await,
+        };
+        if round.outcomes.iter().all(|outcome| matches!(outcome, Outcome::Stored(_))) {
+            self.methods.measured(round.method, rows.len(), begun.elapsed());
+        }
+        round
+    }
+
+    /// One atomic batch; single messages when the server does not take it as one (a known id in it, a refused subject).
+    async fn batch(&mut self, rows: &[Row], headers: &[Result<HeaderMap, String>]) -> Round {
+        let id = self.context.clock.draw_id().to_string();
+        match batch::publish(&self.broker, &id, rows, headers).await {
+            BatchEnd::Stored(first) => {
+                let outcomes = (first..).take(rows.len()).map(Outcome::Stored).collect();
+                Round { method: Method::Batch, outcomes }
+            }
+            BatchEnd::Unknown(why) => {
+                // The rows may be stored. They are sent again one by one: a known id in a batch would refuse it whole.
+                tracing::warn!(why, rows = rows.len(), "the outcome of an atomic batch is unknown");
+                let outcomes = vec![Outcome::Unknown(why); rows.len()];
+                Round { method: Method::Batch, outcomes }
+            }
+            BatchEnd::Refused(why) => {
+                tracing::debug!(why, rows = rows.len(), "the batch was refused as a whole; publishing row by row");
+                self.pipelined(rows, headers).await
+            }
+        }
+    }
+
+    /// Waves of single messages: in each, the first unpublished row of every key. After a failure, the later rows of that
+    /// key are held back, so that no retry is ever stored behind a later row.
+    async fn pipelined(&mut self, rows: &[Row], headers: &[Result<HeaderMap, String>]) -> Round {
+        let mut outcomes = vec![Outcome::HeldBack; rows.len()];
+        let mut failed: HashSet<&str> = HashSet::new();
+        for wave in waves(rows) {
+            let wave: Vec<usize> =
+                wave.into_iter().filter(|&index| !failed.contains(rows[index].key.as_str())).collect();
+            for (index, outcome) in self.wave(rows, headers, &wave).await {
+                if !matches!(outcome, Outcome::Stored(_)) {
+                    failed.insert(&rows[index].key);
+                }
+                outcomes[index] = outcome;
+            }
+        }
+        Round { method: Method::Pipelined, outcomes }
+    }
+
+    async fn wave(
+        &mut self,
+        rows: &[Row],
+        headers: &[Result<HeaderMap, String>],
+        wave: &[usize],
+    ) -> Vec<(usize, Outcome)> {
+        let jetstream = self.broker.connection().jetstream;
+        let disconnects = self.broker.events().disconnects();
+        let mut settled = Vec::with_capacity(wave.len());
+        let mut sent: Vec<(usize, PublishAckFuture)> = Vec::with_capacity(wave.len());
+        for &index in wave {
+            match &headers[index] {
+                Err(error) => settled.push((index, Outcome::Refused(error.clone()))),
+                Ok(headers) => {
+                    let message = PublishMessage::build().payload(rows[index].payload.clone()).headers(headers.clone());
+                    match jetstream.send_publish(rows[index].subject.clone(), message).await {
+                        Ok(ack) => sent.push((index, ack)),
+                        Err(error) => settled.push((index, self.judge(&rows[index], &error))),
+                    }
+                }
+            }
+            failpoints::hit("relay.mid_batch");
+        }
+        failpoints::hit("relay.after_publish_before_ack");
+        let indices: Vec<usize> = sent.iter().map(|(index, _)| *index).collect();
+        let acks = join_all(sent.into_iter().map(|(_, ack)| ack.into_future()));
+        tokio::select! {
+            acks = acks => settled.extend(indices.into_iter().zip(acks).map(|(index, ack)| {
+                let outcome = match ack {
+                    Ok(ack) => outcome::from_ack(&ack),
+                    Err(error) => self.judge(&rows[index], &error),
+                };
+                (index, outcome)
+            })),
+            // No acknowledgement crosses a lost connection: waiting out the time-out would only delay the return.
+            () = self.broker.events().disconnected_since(disconnects) => {
+                self.lost_acks += indices.len() as u64;
+                let lost = |index| (index, Outcome::Unknown("the connection was lost before the acknowledgement".to_owned()));
+                settled.extend(indices.into_iter().map(lost));
+            }
+        }
+        settled
+    }
+
+    fn judge(&mut self, row: &Row, error: &PublishError) -> Outcome {
+        self.lost_acks += 1;
+        outcome::from_error(error, self.broker.events().take_refusal(&row.subject))
+    }
+
+    /// Replaces the client when it has leaked too much, and says whether it did.
+    pub(super) async fn replace_leaky_client(&mut self) -> bool {
+        if self.lost_acks < LOST_ACKS_MAX {
+            return false;
+        }
+        self.lost_acks = 0;
+        let generation = self.broker.connection().generation;
+        if let Err(error) = self.broker.replace(generation).await {
+            tracing::warn!(%error, "the NATS client could not be replaced");
+        }
+        true
+    }
+}
+
+/// Splits rows into waves with each key at most once per wave, keeping each key's order.
+fn waves(rows: &[Row]) -> Vec<Vec<usize>> {
+    let mut depth: HashMap<&str, usize> = HashMap::new();
+    let mut waves: Vec<Vec<usize>> = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        let wave = depth.entry(&row.key).and_modify(|wave| *wave += 1).or_insert(0);
+        if *wave == waves.len() {
+            waves.push(Vec::new());
+        }
+        waves[*wave].push(index);
+    }
+    waves
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use time::OffsetDateTime;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn row(seq: i64, key: &str) -> Row {
+        Row {
+            bucket_group: 0,
+            seq,
+            event_id: Uuid::from_u128(seq.unsigned_abs().into()),
+            subject: String::new(),
+            key: key.to_owned(),
+            key_version: seq,
+            headers: "[]".to_owned(),
+            payload: Bytes::new(),
+            occurred_at: OffsetDateTime::UNIX_EPOCH,
+            attempts: 0,
+            epoch: 1,
+        }
+    }
+
+    #[test]
+    fn a_wave_holds_each_key_once_and_keeps_its_order() {
+        let rows: Vec<Row> = [(1, "a"), (2, "a"), (3, "b"), (4, "a"), (5, "b")].map(|(seq, key)| row(seq, key)).into();
+        assert_eq!(waves(&rows), [vec![0, 2], vec![1, 4], vec![3]]);
+        assert_eq!(waves(&[]), Vec::<Vec<usize>>::new());
+    }
+}

@@ -1,0 +1,152 @@
+//! Tests of subscribers, timers and operations against a real database and without a broker: the production delivery path,
+//! minus NATS.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use envelope::{Event, EventType, Metadata, RawMessage, Subject, Timestamp, decode, encode, headers};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::context::ServiceContext;
+use crate::delivery::{Delivery, Incoming, Next, Registry, Verdict};
+use crate::lifecycle::Lifecycle;
+use crate::mesh::Mesh;
+use crate::service::Service;
+use crate::timer::{self, Progress, Timer};
+use crate::{Failure, http, schema, telemetry};
+
+/// Brings a test database up to date for a service, as `<service> migrate` does.
+///
+/// # Errors
+/// When the URL cannot be read or a migration fails.
+pub async fn migrate(service: &Service, url: &str) -> anyhow::Result<()> {
+    let url: crate::config::DatabaseUrl = url.parse().map_err(anyhow::Error::msg)?;
+    schema::migrate(&url.connect_options("migrate"), &service.migrations).await?;
+    Ok(())
+}
+
+/// A service over a test database, with a test in place of the broker.
+#[derive(Debug)]
+pub struct TestBed {
+    mesh: Mesh,
+    registry: Registry,
+    delivery: Delivery,
+    routes: Option<Router<Mesh>>,
+}
+
+impl TestBed {
+    /// A bed for `service` over a migrated database.
+    #[must_use]
+    pub fn new(service: Service, pool: PgPool) -> Self {
+        let context = ServiceContext::new(service.name, service.build, Arc::clone(&service.clock));
+        let delivery = Delivery {
+            pool: pool.clone(),
+            context: Arc::clone(&context),
+            newer_version_wait: Duration::from_secs(600),
+        };
+        let mesh = Mesh::new(pool, context, Lifecycle::new());
+        Self { mesh, registry: service.registry, delivery, routes: Some(service.routes) }
+    }
+
+    /// Connections to the database, for looking.
+    #[must_use]
+    pub fn pool(&self) -> &PgPool {
+        self.mesh.pool()
+    }
+
+    /// The HTTP routes of the service, ready to be called.
+    ///
+    /// # Errors
+    /// When the process records its metrics elsewhere, or the routes were taken before.
+    pub fn router(&mut self) -> anyhow::Result<Router> {
+        let routes = self.routes.take().ok_or_else(|| anyhow::anyhow!("the routes were taken before"))?;
+        let metrics = telemetry::metrics::install()?;
+        Ok(http::router(&self.mesh, routes, None, metrics))
+    }
+
+    /// Delivers a fact with a fresh id to every subscriber that hears it. Returns each one's verdict.
+    ///
+    /// # Errors
+    /// When the fact cannot be encoded.
+    pub async fn deliver<E: Event>(&self, event: &E) -> anyhow::Result<Vec<(&'static str, Verdict)>> {
+        let id = self.mesh.context().clock.draw_id();
+        Ok(self.deliver_message(message(event, id)?, false).await)
+    }
+
+    /// Delivers a message as it would come from the stream; `redelivered` is the server's word that it came before.
+    pub async fn deliver_message(&self, raw: RawMessage, redelivered: bool) -> Vec<(&'static str, Verdict)> {
+        let incoming = Arc::new(Incoming::new(raw, 1, self.mesh.context().clock.now(), redelivered));
+        let hearing = incoming.subject_type().map(|event_type| self.registry.hearing(&event_type)).unwrap_or_default();
+        let mut verdicts = Vec::new();
+        for subscriber in hearing {
+            let mut next = Next::on_arrival(&incoming);
+            let verdict = self.delivery.deliver(&subscriber, &incoming, &mut next).await;
+            verdicts.push((subscriber.name(), verdict));
+        }
+        verdicts
+    }
+
+    /// The facts of type `E` that wait in the outbox, in commit order per key.
+    ///
+    /// # Errors
+    /// When the database fails or a fact cannot be decoded.
+    pub async fn published<E: Event>(&self) -> anyhow::Result<Vec<(Metadata, E)>> {
+        let wanted = EventType::of::<E>().to_string();
+        let rows = sqlx::query!(
+            r#"
+            select subject, headers, payload, occurred_at, key_version
+            from mesh.outbox
+            where event_type = $1
+            order by seq
+            "#,
+            wanted,
+        )
+        .fetch_all(self.pool())
+        .await?;
+        let mut facts = Vec::with_capacity(rows.len());
+        for row in rows {
+            let mut list: Vec<(String, String)> = serde_json::from_str(&row.headers)?;
+            list.push((headers::CE_TIME.to_owned(), Timestamp::from_offset(row.occurred_at).to_string()));
+            list.push((headers::CE_SEQUENCE.to_owned(), format!("{:020}", row.key_version)));
+            facts.push(decode(&RawMessage { subject: row.subject, headers: list, body: row.payload })?);
+        }
+        Ok(facts)
+    }
+
+    /// Ticks a timer once, committed.
+    ///
+    /// # Errors
+    /// What the tick failed with.
+    pub async fn tick<T: Timer>(&self, timer: &Arc<T>) -> Result<Progress, Failure> {
+        timer::tick(Arc::clone(timer), self.pool().clone(), Arc::clone(self.mesh.context())).await
+    }
+}
+
+/// The message of a fact as its own service would publish it: first of its key, root of its flow.
+///
+/// # Errors
+/// When the fact cannot be encoded, or its key is no UUID.
+pub fn message<E: Event>(event: &E, id: Uuid) -> anyhow::Result<RawMessage> {
+    let key = event.key();
+    let event_type = EventType::of::<E>();
+    let subject = Subject::new(&event_type, &key)?;
+    let metadata = Metadata {
+        id,
+        source: format!("urn:mesh:{}", E::DOMAIN),
+        event_type,
+        time: Timestamp::from_offset(time::OffsetDateTime::UNIX_EPOCH),
+        correlation_id: key.parse()?,
+        key,
+        revision: E::REVISION,
+        causation_id: None,
+        sequence: 1,
+        emitter: format!("{}/test@0", E::DOMAIN),
+        hops: 0,
+        trace: None,
+        occurrence_id: None,
+        extensions: Vec::new(),
+    };
+    Ok(RawMessage { subject: subject.as_str().to_owned(), headers: metadata.to_headers()?, body: encode(event)? })
+}
