@@ -50,8 +50,10 @@ pub use options::{NatsIdentity, NatsOptions, NatsUser};
 const READY_LIMIT: Duration = Duration::from_secs(60);
 /// How long a server may take to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
-/// How long a start is tried again while a stranger is on the port.
+/// How long a restart is tried again while a stranger is on the port.
 const RETRY_LIMIT: Duration = Duration::from_secs(15);
+/// How many ports the first start tries.
+const PORTS_MAX: usize = 5;
 
 /// A private nats-server on 127.0.0.1 with JetStream in files. Dropping it ends it, and removes its streams unless the
 /// caller chose the place.
@@ -84,14 +86,33 @@ impl Nats {
     /// the server said.
     pub async fn start(options: NatsOptions) -> Result<Nats> {
         let program = program(&options).await?;
-        let home = Home::open(options.home.as_deref(), "nats")?;
+        let mut home = Home::open(options.home.as_deref(), "nats")?;
         let identities = keys::identities(&options.users, &home.path().join("keys"))?;
+        for _ in 1..PORTS_MAX {
+            let nats = Nats::on_ports(&options, &program, &identities, home)?;
+            match nats.answers().await {
+                // Somebody was faster to take a port that we chose: another one does as well.
+                Err(Error::Exited { log, .. }) if port_is_taken(&log) && options.port.is_none() => {
+                    home = nats.launcher.home;
+                }
+                outcome => return outcome.map(|()| nats),
+            }
+        }
+        let nats = Nats::on_ports(&options, &program, &identities, home)?;
+        nats.answers().await.map(|()| nats)
+    }
+
+    fn on_ports(
+        options: &NatsOptions,
+        program: &NatsServerProgram,
+        identities: &[Identity],
+        home: Home,
+    ) -> Result<Nats> {
         let port = Port::given_or_reserved(options.port)?;
         let monitor_port = Port::given_or_reserved(options.monitor_port)?;
-        let launcher = Launcher { name: "nats".to_owned(), program, port, monitor_port, routes: None, home };
-        let nats = Nats::spawn(launcher, identities, options.default_sync)?;
-        nats.ready().await?;
-        Ok(nats)
+        let (name, program) = ("nats".to_owned(), program.clone());
+        let launcher = Launcher { name, program, port, monitor_port, routes: None, home };
+        Nats::spawn(launcher, identities.to_vec(), options.default_sync)
     }
 
     /// Writes the configuration and starts the server, without waiting for it.
@@ -235,9 +256,7 @@ impl Nats {
         let deadline = Instant::now() + RETRY_LIMIT;
         loop {
             match self.answers().await {
-                Err(Error::Exited { log, .. })
-                    if log.contains("address already in use") && Instant::now() < deadline =>
-                {
+                Err(Error::Exited { log, .. }) if port_is_taken(&log) && Instant::now() < deadline => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     self.replace()?;
                 }
@@ -284,4 +303,9 @@ async fn program(options: &NatsOptions) -> Result<NatsServerProgram> {
         Some(version) => install::nats_server_version(version).await,
         None => install::nats_server().await,
     }
+}
+
+/// Whether a start failed because of a stranger on one of our ports.
+fn port_is_taken(log: &str) -> bool {
+    log.contains("address already in use")
 }

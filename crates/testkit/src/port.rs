@@ -1,52 +1,48 @@
 //! Ports that stay ours while a server is down.
 //!
 //! A port that the kernel hands out is free to anyone once its socket is closed: to the next test, and to any outgoing
-//! connection of the machine. These come from below the range of outgoing connections, and a file lock keeps one from
-//! every other process that takes its ports here, until the reservation is dropped.
+//! connection of the machine. These come from below the range of outgoing connections, and each is claimed by a UDP socket
+//! of the same number, which keeps it from every other process that takes its ports here. The kernel ends the claim with
+//! the process.
 
-use std::fs::{self, File};
-use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::MetadataExt;
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use crate::error::{Error, Result};
 
 const FIRST: u16 = 15_000;
-/// Below 32768, where the outgoing connections of Linux begin.
+/// Ends below 32768, where the outgoing connections of Linux begin.
 const COUNT: u16 = 17_000;
 
-/// A port of 127.0.0.1 that nobody else is given.
+/// A TCP port of 127.0.0.1 that nobody else is given.
 #[derive(Debug)]
 pub(crate) struct Port {
     number: u16,
-    /// The lock on it ends with this process, however that ends.
-    _lock: Option<File>,
+    _claim: Option<UdpSocket>,
 }
 
 impl Port {
     /// Reserves a free port.
     pub(crate) fn reserve() -> Result<Port> {
-        // Processes start at different places, so that they seldom try the same port.
         static NEXT: AtomicU16 = AtomicU16::new(0);
+        // Processes start at different places, so that they seldom try the same port.
         let own = (std::process::id() % 500) as u16 * 34;
-        for _ in 0..COUNT {
-            let step = NEXT.fetch_add(1, Ordering::Relaxed);
-            let number = FIRST + own.wrapping_add(step) % COUNT;
-            if let Some(lock) = lock(number)?
-                && is_free(number)
-            {
-                return Ok(Port { number, _lock: Some(lock) });
-            }
-        }
-        Err(Error::Unusable("no free port was found between 15000 and 31999 on 127.0.0.1".to_owned()))
+        (0..COUNT)
+            .map(|_| FIRST + own.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT)
+            .find_map(Port::claim)
+            .ok_or_else(|| Error::Unusable("no free port was found between 15000 and 31999 on 127.0.0.1".to_owned()))
     }
 
-    /// Takes the port that the caller asked for, reserved or not; or reserves one.
+    /// Takes the port that the caller asked for, whoever has it; or reserves one.
     pub(crate) fn given_or_reserved(given: Option<u16>) -> Result<Port> {
-        match given {
-            Some(number) => Ok(Port { number, _lock: lock(number)? }),
-            None => Port::reserve(),
-        }
+        given.map_or_else(Port::reserve, |number| Ok(Port { number, _claim: claim(number) }))
+    }
+
+    /// Reserves this port, if nobody has claimed it and nobody listens on it.
+    fn claim(number: u16) -> Option<Port> {
+        let claim = claim(number)?;
+        TcpListener::bind((Ipv4Addr::LOCALHOST, number)).ok()?;
+        Some(Port { number, _claim: Some(claim) })
     }
 
     pub(crate) fn number(&self) -> u16 {
@@ -54,23 +50,8 @@ impl Port {
     }
 }
 
-fn is_free(number: u16) -> bool {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, number)).is_ok()
-}
-
-/// The lock of one port; `None` when another reservation holds it.
-fn lock(number: u16) -> Result<Option<File>> {
-    let user = rustix::process::geteuid().as_raw();
-    let directory = std::env::temp_dir().join(format!("event-mesh-ports-{user}"));
-    fs::create_dir_all(&directory).map_err(Error::io(format!("make {}", directory.display())))?;
-    let owner = fs::metadata(&directory).map_err(Error::io(format!("look at {}", directory.display())))?.uid();
-    if owner != user {
-        return Err(Error::Unusable(format!("{} belongs to another user: remove it", directory.display())));
-    }
-    let path = directory.join(number.to_string());
-    let file = File::options().create(true).append(true).open(&path);
-    let file = file.map_err(Error::io(format!("open {}", path.display())))?;
-    Ok(file.try_lock().is_ok().then_some(file))
+fn claim(number: u16) -> Option<UdpSocket> {
+    UdpSocket::bind((Ipv4Addr::LOCALHOST, number)).ok()
 }
 
 #[cfg(test)]
@@ -79,23 +60,20 @@ mod tests {
 
     #[test]
     fn a_reserved_port_is_not_given_twice_even_while_nothing_listens() {
-        let ports: Vec<Port> = (0..20).map(|_| Port::reserve().unwrap()).collect();
-        let mut numbers: Vec<u16> = ports.iter().map(Port::number).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        assert_eq!(numbers.len(), 20);
-        assert!(numbers.iter().all(|&number| lock(number).unwrap().is_none() && is_free(number)));
+        let first = Port::reserve().unwrap();
+        assert!(Port::claim(first.number()).is_none());
+        assert_ne!(Port::reserve().unwrap().number(), first.number());
+        let number = first.number();
+        drop(first);
+        assert_eq!(Port::claim(number).unwrap().number(), number);
     }
 
     #[test]
     fn a_port_that_somebody_listens_on_is_passed_over() {
-        let first = Port::reserve().unwrap();
-        let busy = first.number();
-        let _listener = TcpListener::bind((Ipv4Addr::LOCALHOST, busy)).unwrap();
-        drop(first);
-        // A whole round comes past the busy port.
-        let all: Vec<u16> = (0..40).map(|_| Port::reserve().unwrap().number()).collect();
-        assert!(!all.contains(&busy));
-        assert!(!is_free(busy));
+        let port = Port::reserve().unwrap();
+        let number = port.number();
+        let _listener = TcpListener::bind((Ipv4Addr::LOCALHOST, number)).unwrap();
+        drop(port);
+        assert!(Port::claim(number).is_none());
     }
 }
