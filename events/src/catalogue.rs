@@ -2,6 +2,8 @@
 //!
 //! The files are the form that services in other languages use as well; `README.md` describes them.
 
+use std::collections::BTreeMap;
+
 use envelope::EventType;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -14,7 +16,7 @@ const FILES: [(&str, &str); 3] = [
 ];
 
 /// One service's entry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceEntry {
     /// The service, which is also the domain of its facts and the name of its durable consumer.
@@ -26,6 +28,9 @@ pub struct ServiceEntry {
     pub actions: Vec<Action>,
     /// What it publishes because it heard something.
     pub reactions: Vec<Reaction>,
+    /// What it reads of the facts that it hears: type to the path of a schema with only those members.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub needs: BTreeMap<String, String>,
 }
 
 /// A fact that a service may publish.

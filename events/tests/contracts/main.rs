@@ -8,6 +8,7 @@ mod facts;
 mod flow;
 mod generated;
 mod hostile;
+mod needs;
 mod released;
 mod rules;
 mod samples;
