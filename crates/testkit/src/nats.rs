@@ -17,44 +17,34 @@
 //! # }
 //! ```
 
-use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::{Client, ConnectOptions};
 use serde_json::Value;
-use tokio::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::install::{self, NatsServerProgram, Version};
 use crate::port::Port;
-use crate::process::{ChildProcess, Program};
+use crate::process::ChildProcess;
 use crate::scratch::Home;
-use crate::wait;
 
 mod apply;
 mod cluster;
 mod config;
 mod keys;
+mod launcher;
 mod monitor;
 mod options;
 
 pub use cluster::NatsCluster;
-use config::{Node, Routes};
-use keys::Identity;
+use launcher::Launcher;
 pub use options::{NatsIdentity, NatsOptions, NatsUser};
 
-/// How long a server may take until JetStream answers, recovery included.
-const READY_LIMIT: Duration = Duration::from_secs(60);
 /// How long a server may take to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
-/// How long a restart is tried again while a stranger is on the port.
-const RETRY_LIMIT: Duration = Duration::from_secs(15);
-/// How many ports the first start tries.
-const PORTS_MAX: usize = 5;
-
 /// A private nats-server on 127.0.0.1 with JetStream in files. Dropping it ends it, and removes its streams unless the
 /// caller chose the place.
 ///
@@ -63,19 +53,6 @@ const PORTS_MAX: usize = 5;
 pub struct Nats {
     server: Mutex<Arc<ChildProcess>>,
     launcher: Launcher,
-    identities: Vec<Identity>,
-}
-
-/// All that it takes to start the server, again and again.
-#[derive(Debug)]
-struct Launcher {
-    name: String,
-    program: NatsServerProgram,
-    port: Port,
-    monitor_port: Port,
-    /// For a member of a cluster: its own port for the others, kept reserved, and all of them.
-    routes: Option<(Port, Routes)>,
-    home: Home,
 }
 
 impl Nats {
@@ -86,50 +63,21 @@ impl Nats {
     /// the server said.
     pub async fn start(options: NatsOptions) -> Result<Nats> {
         let program = program(&options).await?;
-        let mut home = Home::open(options.home.as_deref(), "nats")?;
+        let home = Home::open(options.home.as_deref(), "nats")?;
         let identities = keys::identities(&options.users, &home.path().join("keys"))?;
-        for _ in 1..PORTS_MAX {
-            let nats = Nats::on_ports(&options, &program, &identities, home)?;
-            match nats.answers().await {
-                // Somebody was faster to take a port that we chose: another one does as well.
-                Err(Error::Exited { log, .. }) if port_is_taken(&log) && options.port.is_none() => {
-                    home = nats.launcher.home;
-                }
-                outcome => return outcome.map(|()| nats),
-            }
-        }
-        let nats = Nats::on_ports(&options, &program, &identities, home)?;
-        nats.answers().await.map(|()| nats)
-    }
-
-    fn on_ports(
-        options: &NatsOptions,
-        program: &NatsServerProgram,
-        identities: &[Identity],
-        home: Home,
-    ) -> Result<Nats> {
-        let port = Port::given_or_reserved(options.port)?;
-        let monitor_port = Port::given_or_reserved(options.monitor_port)?;
-        let (name, program) = ("nats".to_owned(), program.clone());
-        let launcher = Launcher { name, program, port, monitor_port, routes: None, home };
-        Nats::spawn(launcher, identities.to_vec(), options.default_sync)
-    }
-
-    /// Writes the configuration and starts the server, without waiting for it.
-    fn spawn(launcher: Launcher, identities: Vec<Identity>, default_sync: bool) -> Result<Nats> {
-        let config = Node {
-            name: &launcher.name,
-            port: launcher.port.number(),
-            monitor_port: launcher.monitor_port.number(),
-            store: &launcher.store(),
-            default_sync,
-            identities: &identities,
-            routes: launcher.routes.as_ref().map(|(_, routes)| routes),
+        let mut launcher = Launcher {
+            name: "nats".to_owned(),
+            program,
+            port: Port::given_or_reserved(options.port)?,
+            monitor_port: Port::given_or_reserved(options.monitor_port)?,
+            routes: None,
+            identities,
+            default_sync: options.default_sync,
+            home,
         };
-        let file = launcher.config();
-        fs::write(&file, config.render()).map_err(Error::io(format!("write {}", file.display())))?;
-        let server = Mutex::new(Arc::new(launcher.launch()?));
-        Ok(Nats { server, launcher, identities })
+        let chosen = options.port.is_some() || options.monitor_port.is_some();
+        let server = if chosen { launcher.attempt().await? } else { launcher.launch_anywhere().await? };
+        Ok(Nats { server: Mutex::new(Arc::new(server)), launcher })
     }
 
     /// The version of the server.
@@ -144,16 +92,12 @@ impl Nats {
 
     /// The address that it listens on for clients.
     pub fn address(&self) -> SocketAddr {
-        (Ipv4Addr::LOCALHOST, self.launcher.port.number()).into()
+        self.launcher.port.address()
     }
 
     /// The URL of the monitoring endpoint.
     pub fn monitor_url(&self) -> String {
-        format!("http://{}", self.monitor_address())
-    }
-
-    fn monitor_address(&self) -> SocketAddr {
-        (Ipv4Addr::LOCALHOST, self.launcher.monitor_port.number()).into()
+        format!("http://{}", self.launcher.monitor_port.address())
     }
 
     /// The answer of the monitoring endpoint to a path, `"/jsz?streams=true"` for instance.
@@ -161,7 +105,9 @@ impl Nats {
     /// # Errors
     /// [`Error::Io`] when the server does not answer or the answer is not JSON.
     pub async fn monitor(&self, path: &str) -> Result<Value> {
-        monitor::get(self.monitor_address(), path).await.map_err(Error::io(format!("ask nats-server for {path}")))
+        monitor::get(self.launcher.monitor_port.address(), path)
+            .await
+            .map_err(Error::io(format!("ask nats-server for {path}")))
     }
 
     /// The directory of the streams. Copy it only while the server is down.
@@ -174,7 +120,7 @@ impl Nats {
     /// # Errors
     /// [`Error::Unusable`] when there is no such user or its key pair was made elsewhere.
     pub fn creds_file(&self, user: &str) -> Result<&Path> {
-        keys::find(&self.identities, user)?.file()
+        keys::find(&self.launcher.identities, user)?.file()
     }
 
     /// Connects as a user, with its inbox prefix.
@@ -182,7 +128,7 @@ impl Nats {
     /// # Errors
     /// [`Error::Unusable`] for an unknown user, [`Error::Nats`] when the server does not admit it.
     pub async fn connect(&self, user: &str) -> Result<Client> {
-        let options = keys::find(&self.identities, user)?.connect_options()?;
+        let options = keys::find(&self.launcher.identities, user)?.connect_options()?;
         options.connect(self.url()).await.map_err(Error::nats(format!("connect to NATS as {user}")))
     }
 
@@ -191,7 +137,7 @@ impl Nats {
     /// # Errors
     /// [`Error::Nats`] when the server does not answer.
     pub async fn admin(&self) -> Result<Client> {
-        if !self.identities.is_empty() {
+        if !self.launcher.identities.is_empty() {
             return self.connect(keys::ADMIN).await;
         }
         ConnectOptions::new().connect(self.url()).await.map_err(Error::nats("connect to NATS"))
@@ -203,7 +149,7 @@ impl Nats {
     /// # Errors
     /// [`Error::JetStream`] with the server's reason.
     pub async fn apply(&self, directory: impl AsRef<Path>) -> Result<()> {
-        let replicas = self.launcher.routes.as_ref().map(|(_, routes)| routes.peers.len());
+        let replicas = self.launcher.routes.as_ref().map(|routes| routes.peers.len());
         apply::apply(&self.admin().await?, directory.as_ref(), replicas.or(Some(1))).await
     }
 
@@ -241,60 +187,9 @@ impl Nats {
         if self.process().is_running() {
             self.term().await?;
         }
-        self.replace()?;
-        self.ready().await
-    }
-
-    fn replace(&self) -> Result<()> {
-        let server = Arc::new(self.launcher.launch()?);
-        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server;
+        let server = self.launcher.launch().await?;
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(server);
         Ok(())
-    }
-
-    /// Waits until the server answers; starts it again while a stranger is on its port.
-    async fn ready(&self) -> Result<()> {
-        let deadline = Instant::now() + RETRY_LIMIT;
-        loop {
-            match self.answers().await {
-                Err(Error::Exited { log, .. }) if port_is_taken(&log) && Instant::now() < deadline => {
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    self.replace()?;
-                }
-                outcome => return outcome,
-            }
-        }
-    }
-
-    async fn answers(&self) -> Result<()> {
-        // A member alone has no quorum, and is up all the same.
-        let path = if self.launcher.routes.is_some() { "/healthz?js-server-only=true" } else { "/healthz" };
-        let server = self.process();
-        let answer = wait::until("an answer from nats-server", READY_LIMIT, || async {
-            if let Some(status) = server.exit_status() {
-                return Ok(Err(server.exited(status)));
-            }
-            let health = monitor::get(self.monitor_address(), path).await.map_err(|error| error.to_string())?;
-            if health["status"] == "ok" { Ok(Ok(())) } else { Err(health.to_string()) }
-        });
-        answer.await.map_err(|timed_out| server.not_ready(timed_out))?
-    }
-}
-
-impl Launcher {
-    fn store(&self) -> PathBuf {
-        self.home.path().join("jetstream")
-    }
-
-    fn config(&self) -> PathBuf {
-        self.home.path().join("nats-server.json")
-    }
-
-    fn launch(&self) -> Result<ChildProcess> {
-        let program = Program::new(&self.name, &self.program.path)
-            .arg("--config")
-            .arg(self.config())
-            .log_to(self.home.path().join("nats-server.log"));
-        ChildProcess::spawn(program)
     }
 }
 
@@ -303,9 +198,4 @@ async fn program(options: &NatsOptions) -> Result<NatsServerProgram> {
         Some(version) => install::nats_server_version(version).await,
         None => install::nats_server().await,
     }
-}
-
-/// Whether a start failed because of a stranger on one of our ports.
-fn port_is_taken(log: &str) -> bool {
-    log.contains("address already in use")
 }

@@ -5,7 +5,7 @@
 //! of the same number, which keeps it from every other process that takes its ports here. The kernel ends the claim with
 //! the process.
 
-use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use crate::error::{Error, Result};
@@ -47,6 +47,10 @@ impl Port {
 
     pub(crate) fn number(&self) -> u16 {
         self.number
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.number).into()
     }
 }
 

@@ -13,7 +13,7 @@
 //! # }
 //! ```
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -76,7 +76,7 @@ impl Postgres {
 
     /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
-        (Ipv4Addr::LOCALHOST, self.launcher.port.number()).into()
+        self.launcher.port.address()
     }
 
     /// The URL of a database for the superuser.

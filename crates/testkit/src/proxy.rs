@@ -17,7 +17,7 @@
 //! # }
 //! ```
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -92,7 +92,7 @@ impl Proxy {
 
     /// The address that clients are to connect to.
     pub fn address(&self) -> SocketAddr {
-        (Ipv4Addr::LOCALHOST, self.port.number()).into()
+        self.port.address()
     }
 
     /// A URL of the server, with the proxy's address in place of the server's.

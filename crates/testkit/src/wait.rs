@@ -91,3 +91,49 @@ where
         pause = (pause * 2).min(PAUSE_MAX);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_value_comes_as_soon_as_the_predicate_holds() {
+        let polls = Cell::new(0);
+        let value = until("the third poll", Duration::from_secs(10), || {
+            polls.set(polls.get() + 1);
+            let poll = polls.get();
+            async move { if poll == 3 { Ok(poll) } else { Err("too early") } }
+        });
+        assert_eq!(value.await.unwrap(), 3);
+        assert_eq!(polls.get(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_wait_that_runs_out_tells_what_it_saw_last() {
+        let start = Instant::now();
+        let limit = Duration::from_millis(120);
+        let error = until("five orders", limit, || async { Err::<(), _>("4 orders") }).await.unwrap_err();
+        assert_eq!((&error.awaited[..], &error.last_seen[..]), ("five orders", "4 orders"));
+        assert!(format!("{error:?}").ends_with(" ms for five orders; last seen: 4 orders"), "{error:?}");
+        // The last poll is at most one pause before the deadline.
+        assert!(start.elapsed() >= limit - PAUSE_MAX && error.waited >= limit - PAUSE_MAX);
+
+        let error = until("anything", Duration::ZERO, || async { Err::<(), _>("polled once") }).await.unwrap_err();
+        assert_eq!(error.last_seen, "polled once");
+    }
+
+    #[tokio::test]
+    async fn a_poll_that_hangs_does_not_hang_the_wait() {
+        let polls = Cell::new(0);
+        let error = until("an answer", Duration::from_millis(50), || {
+            polls.set(polls.get() + 1);
+            let hangs = polls.get() > 1;
+            async move { if hangs { std::future::pending::<Result<(), _>>().await } else { Err("no answer") } }
+        })
+        .await
+        .unwrap_err();
+        assert_eq!(error.last_seen, "no answer, before it (the check itself did not return)");
+    }
+}

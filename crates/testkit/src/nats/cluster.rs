@@ -1,6 +1,7 @@
 //! Three nats-servers that replicate to each other.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::config::Routes;
@@ -46,21 +47,24 @@ impl NatsCluster {
             let name = format!("nats-{index}");
             let given = options.home.as_ref().map(|home| home.join(&name));
             let home = Home::open(given.as_deref(), &name)?;
-            // One user is the same on every node: the first keeps the keys.
+            // A user is the same on every node: the first keeps the keys.
             let identities = match nodes.first() {
-                Some(first) => first.identities.clone(),
+                Some(first) => first.launcher.identities.clone(),
                 None => keys::identities(&options.users, &home.path().join("keys"))?,
             };
-            let routes = Routes { port: port.number(), peers: peers.clone() };
             let launcher = Launcher {
                 name,
                 program: program.clone(),
                 port: Port::reserve()?,
                 monitor_port: Port::reserve()?,
-                routes: Some((port, routes)),
+                routes: Some(Routes { port, peers: peers.clone() }),
+                identities,
+                default_sync: options.default_sync,
                 home,
             };
-            nodes.push(Nats::spawn(launcher, identities, options.default_sync)?);
+            // Nobody is ready before there are enough of them.
+            let server = Mutex::new(Arc::new(launcher.spawn()?));
+            nodes.push(Nats { server, launcher });
         }
         let cluster = NatsCluster { nodes };
         cluster.ready().await?;
@@ -74,7 +78,7 @@ impl NatsCluster {
     pub async fn ready(&self) -> Result<()> {
         let running = || self.nodes.iter().filter(|node| node.process().is_running());
         for node in running() {
-            node.ready().await?;
+            node.launcher.ready(&node.process()).await?;
         }
         let awaited = format!("{} nodes that follow one leader", running().count());
         wait::until(&awaited, QUORUM_LIMIT, || async {

@@ -125,6 +125,7 @@ async fn three_nodes_replicate_and_one_may_die() {
     let cluster = NatsCluster::start(3, NatsOptions::new()).await.unwrap();
     cluster.apply(declared(STREAM).path()).await.unwrap();
     let client = async_nats::connect(cluster.url().split(',').collect::<Vec<_>>()).await.unwrap();
+    assert!(client.server_info().connect_urls.is_empty(), "clients would walk round a proxy");
     let jetstream = jetstream::new(client);
     let publish = || async {
         let acknowledged = jetstream.publish("evt.orders.a", "{}".into()).await.map_err(|error| error.to_string())?;
