@@ -39,9 +39,20 @@ pub struct FactDeclaration {
     pub read: fn(&RawMessage) -> Result<Value, DecodeError>,
 }
 
+impl FactDeclaration {
+    /// For an effect: the fact that undoes it, `<domain>.<fact>`.
+    pub fn undone_by(&self) -> Option<&'static str> {
+        undone_by(self.outcomes)
+    }
+}
+
+fn undone_by(outcomes: &[Outcome]) -> Option<&'static str> {
+    outcomes.iter().find_map(|outcome| outcome.undone_by())
+}
+
 /// The name of a fact without its version, `<domain>.<fact>`.
 pub fn fact<E: Event>() -> String {
-    format!("{}.{}", E::DOMAIN, E::NAME)
+    EventType::of::<E>().fact()
 }
 
 /// Declares one fact.
@@ -100,7 +111,7 @@ fn about<C: Contract>() -> Value {
         "key": C::KEY,
         "outcome": outcome,
     });
-    if let Some(undone_by) = C::OUTCOMES.iter().find_map(|outcome| outcome.undone_by()) {
+    if let Some(undone_by) = undone_by(C::OUTCOMES) {
         about["undone_by"] = json!(undone_by);
     }
     about

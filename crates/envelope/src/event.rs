@@ -104,6 +104,11 @@ impl EventType {
         Ok(())
     }
 
+    /// The name of the fact without its version, `<domain>.<fact>`.
+    pub fn fact(&self) -> String {
+        format!("{}.{}", self.domain, self.name)
+    }
+
     /// Whether both name the same fact, in whatever major.
     pub fn same_fact(&self, other: &Self) -> bool {
         self.domain == other.domain && self.name == other.name

@@ -154,7 +154,7 @@ impl Metadata {
     }
 
     fn required_lines(&self) -> Vec<(String, String)> {
-        let EventType { domain, name, major } = &self.event_type;
+        let EventType { major, .. } = self.event_type;
         [
             (headers::CE_SPECVERSION, SPEC_VERSION.to_owned()),
             (headers::CE_ID, self.id.to_string()),
@@ -164,7 +164,7 @@ impl Metadata {
             (headers::CE_SUBJECT, self.key.clone()),
             (headers::CE_DATACONTENTTYPE, JSON.to_owned()),
             (headers::CONTENT_TYPE, JSON.to_owned()),
-            (headers::CE_DATASCHEMA, format!("{SCHEMA_ROOT}{domain}.{name}:{major}:{}", self.revision)),
+            (headers::CE_DATASCHEMA, format!("{SCHEMA_ROOT}{}:{major}:{}", self.event_type.fact(), self.revision)),
             (headers::CE_CORRELATIONID, self.correlation_id.to_string()),
             (headers::CE_PARTITIONKEY, self.key.clone()),
             (headers::CE_EMITTER, self.emitter.clone()),

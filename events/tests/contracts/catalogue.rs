@@ -35,7 +35,7 @@ fn the_declared_facts_are_those_of_the_code() {
         .into_iter()
         .map(|fact| {
             let kinds: Vec<_> = fact.outcomes.iter().map(|outcome| outcome.kind()).collect();
-            let undone_by = fact.outcomes.iter().find_map(|outcome| outcome.undone_by()).map(str::to_owned);
+            let undone_by = fact.undone_by().map(str::to_owned);
             (fact.publisher.to_owned(), fact.event_type, fact.revision, kinds, undone_by)
         })
         .collect();
@@ -69,7 +69,7 @@ fn published() -> BTreeMap<String, (String, BTreeSet<u16>)> {
     let mut facts: BTreeMap<String, (String, BTreeSet<u16>)> = BTreeMap::new();
     for entry in services() {
         for fact in entry.facts {
-            let name = format!("{}.{}", fact.event_type.domain, fact.event_type.name);
+            let name = fact.event_type.fact();
             facts
                 .entry(name)
                 .or_insert_with(|| (entry.service.clone(), BTreeSet::new()))
@@ -136,10 +136,10 @@ fn cycles_declare_what_ends_them() {
 fn failures_lead_to_every_undo() {
     let edges = edges(true);
     let facts = all();
-    let name = |fact: &events::FactDeclaration| format!("{}.{}", fact.event_type.domain, fact.event_type.name);
+    let name = |fact: &events::FactDeclaration| fact.event_type.fact();
     for failure in facts.iter().filter(|fact| fact.outcomes.contains(&events::Outcome::Failure)) {
         for effect in &facts {
-            let Some(undo) = effect.outcomes.iter().find_map(|outcome| outcome.undone_by()) else { continue };
+            let Some(undo) = effect.undone_by() else { continue };
             if reachable(&name(effect), &edges).contains(&name(failure)) {
                 assert!(reachable(&name(failure), &edges).contains(undo), "{} after {}", undo, failure.event_type);
             }

@@ -107,9 +107,8 @@ fn the_key_is_the_member_that_is_declared() {
 #[test]
 fn effects_name_their_undo() {
     for effect in all() {
-        let Some(undo) = effect.outcomes.iter().find_map(|outcome| outcome.undone_by()) else { continue };
-        let undo =
-            all().into_iter().find(|fact| format!("{}.{}", fact.event_type.domain, fact.event_type.name) == undo);
+        let Some(undo) = effect.undone_by() else { continue };
+        let undo = all().into_iter().find(|fact| fact.event_type.fact() == undo);
         let undo = undo.unwrap_or_else(|| panic!("{}: no such undo", effect.event_type));
         assert!(undo.outcomes.contains(&Outcome::Undo), "{}", undo.event_type);
         assert_eq!(undo.publisher, effect.publisher, "who has the effect undoes it");

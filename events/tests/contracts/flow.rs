@@ -6,7 +6,7 @@ use events::{Outcome, all, catalogue, flow};
 
 fn named(outcome: fn(&Outcome) -> bool) -> Vec<String> {
     let facts = all().into_iter().filter(|fact| fact.outcomes.iter().any(outcome));
-    facts.map(|fact| format!("{}.{}", fact.event_type.domain, fact.event_type.name)).collect()
+    facts.map(|fact| fact.event_type.fact()).collect()
 }
 
 #[test]
@@ -36,10 +36,8 @@ fn nothing_is_left_undone() {
     let steps = flow::order().steps;
     let cancelled = "orders.order_cancelled";
     for fact in all() {
-        let name = format!("{}.{}", fact.event_type.domain, fact.event_type.name);
-        if let Some(undo) =
-            fact.outcomes.iter().find_map(|outcome| outcome.undone_by()).filter(|undo| *undo != cancelled)
-        {
+        let name = fact.event_type.fact();
+        if let Some(undo) = fact.undone_by().filter(|undo| *undo != cancelled) {
             let owed = steps.iter().any(|step| {
                 step.after == name && step.given.as_deref() == Some(cancelled) && step.expect == [undo.to_owned()]
             });

@@ -118,6 +118,18 @@ proptest! {
     }
 }
 
+proptest! {
+    /// What the code takes as a SKU or a currency is what the schemas say it is.
+    #[test]
+    fn patterns_are_those_of_the_code(text in "([A-Za-z0-9._-]{0,66}|[A-Z]{2,4}|[ -~é\n]{0,5})") {
+        let text = json!(text);
+        let sku = schemars::schema_for!(Sku).to_value();
+        prop_assert_eq!(validator(&sku).is_valid(&text), serde_json::from_value::<Sku>(text.clone()).is_ok(), "{}", text);
+        let currency = schemars::schema_for!(Currency).to_value();
+        prop_assert_eq!(validator(&currency).is_valid(&text), serde_json::from_value::<Currency>(text.clone()).is_ok(), "{}", text);
+    }
+}
+
 /// Two spellings of one code would be two reasons.
 #[test]
 fn known_codes_have_one_form() {

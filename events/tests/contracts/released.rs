@@ -21,7 +21,7 @@ pub(crate) fn root() -> PathBuf {
 /// `schemas/<domain>.<fact>`.
 pub(crate) fn folder(declared: &FactDeclaration) -> PathBuf {
     let event_type = &declared.event_type;
-    root().join(format!("{}.{}", event_type.domain, event_type.name))
+    root().join(event_type.fact())
 }
 
 fn schema_path(declared: &FactDeclaration) -> PathBuf {
@@ -119,7 +119,7 @@ fn the_code_knows_every_released_schema() {
         let id = schema["$id"].as_str().expect("an $id");
         let known = events::all().iter().any(|declared| {
             let event_type = &declared.event_type;
-            let fact = format!("urn:mesh:schema:{}.{}:", event_type.domain, event_type.name);
+            let fact = format!("urn:mesh:schema:{}:", event_type.fact());
             let version = id.strip_prefix(&fact).and_then(|rest| rest.split_once(':'));
             version.is_some_and(|(major, revision)| {
                 let (major, revision) = (major.parse().unwrap_or(u16::MAX), revision.parse().unwrap_or(u16::MAX));

@@ -23,6 +23,7 @@ impl Event for ParcelSent {
 fn the_type_comes_from_the_constants() {
     assert_eq!(event_type::<ParcelSent>(), "shipping.parcel_sent.v2");
     assert_eq!("shipping.parcel_sent.v2".parse(), Ok(EventType::of::<ParcelSent>()));
+    assert_eq!(EventType::of::<ParcelSent>().fact(), "shipping.parcel_sent");
 }
 
 #[test]

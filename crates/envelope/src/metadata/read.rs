@@ -126,7 +126,7 @@ impl Fields {
         let Some(name) = self.get(headers::CE_DATASCHEMA).and_then(|uri| uri.strip_prefix(SCHEMA_ROOT)) else {
             return Ok(0);
         };
-        let prefix = format!("{}.{}:{}:", event_type.domain, event_type.name, event_type.major);
+        let prefix = format!("{}:{}:", event_type.fact(), event_type.major);
         match name.strip_prefix(&prefix).map(str::parse) {
             Some(Ok(revision)) => Ok(revision),
             _ => Err(HeaderError::Contradiction(headers::CE_DATASCHEMA.to_owned())),
