@@ -1,5 +1,6 @@
 //! One running process of a service: everything is configured, connected and checked before anything is spawned.
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +57,7 @@ pub(crate) async fn main(service: Service) -> ExitCode {
 
 /// What a process is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+pub(crate) enum Role {
     Serve,
     Relay,
 }
@@ -87,25 +88,38 @@ async fn run_with_logs(
     role: Role,
     context: Arc<ServiceContext>,
 ) -> anyhow::Result<()> {
-    service.check()?;
-    let exposition = telemetry::metrics::install()?;
-    telemetry::metrics::build_info(context.name, context.build, context.instance.to_string());
     let lifecycle = Lifecycle::new();
     lifecycle.listen_for_signals().context("listen for signals")?;
-    let (drain, listen) = (config.drain, config.listen);
-    let pools = Pools::connect(&config, &context).await?;
-    pools.check_schema(&service, &lifecycle).await?;
-    let options = BrokerOptions { url: config.nats_url.clone(), credentials: config.nats_creds.clone() };
-    let broker = Broker::connect(options, Arc::clone(&context)).await?;
-    check_durable(&service, &broker, role).await?;
-    let listener = TcpListener::bind(listen).await.with_context(|| format!("listen on {listen}"))?;
-    let mesh = Mesh::new(pools.work.clone(), Arc::clone(&context), lifecycle.clone());
-    tracing::info!(service = context.name, build = context.build, instance = %context.instance, %listen, ?role, "starting");
-    spawn(service, &config, role, &mesh, &pools, &broker, exposition, listener);
+    let drain = config.drain;
+    start(service, &config, role, context, &lifecycle).await?;
     lifecycle.soft().cancelled().await;
     lifecycle.drain(drain).await?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Connects and checks everything, then spawns it. Returns the address of the HTTP interface.
+pub(crate) async fn start(
+    service: Service,
+    config: &Config,
+    role: Role,
+    context: Arc<ServiceContext>,
+    lifecycle: &Lifecycle,
+) -> anyhow::Result<SocketAddr> {
+    service.check()?;
+    let exposition = telemetry::metrics::install()?;
+    telemetry::metrics::build_info(context.name, context.build, context.instance.to_string());
+    let pools = Pools::connect(config, &context).await?;
+    pools.check_schema(&service, lifecycle).await?;
+    let options = BrokerOptions { url: config.nats_url.clone(), credentials: config.nats_creds.clone() };
+    let broker = Broker::connect(options, Arc::clone(&context)).await?;
+    check_durable(&service, &broker, role).await?;
+    let listener = TcpListener::bind(config.listen).await.with_context(|| format!("listen on {}", config.listen))?;
+    let address = listener.local_addr().context("the address that was bound")?;
+    let mesh = Mesh::new(pools.work.clone(), Arc::clone(&context), lifecycle.clone());
+    tracing::info!(service = context.name, build = context.build, instance = %context.instance, %address, ?role, "starting");
+    spawn(service, config, role, &mesh, &pools, &broker, exposition, listener);
+    Ok(address)
 }
 
 /// Starts everything that the role asks for. Each part ends by itself at the soft token.

@@ -52,7 +52,7 @@ pub(crate) async fn migrate(options: &PgConnectOptions, service: &Migrator) -> R
     // the lock is one of a transaction, held open on a connection that does nothing else.
     let mut holder = PgConnection::connect_with(options).await?;
     let mut lock = holder.begin().await?;
-    sqlx::query!("set local idle_in_transaction_session_timeout = 0").execute(&mut *lock).await?;
+    sqlx::query("set local idle_in_transaction_session_timeout = 0").execute(&mut *lock).await?;
     sqlx::query!("select pg_advisory_xact_lock(hashtextextended($1, 0))", LOCK).execute(&mut *lock).await?;
     let mut connection = PgConnection::connect_with(options).await?;
     for migrator in [&MESH, service] {

@@ -1,6 +1,7 @@
 //! Tests of subscribers, timers and operations against a real database and without a broker: the production delivery path,
 //! minus NATS.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,10 +10,12 @@ use envelope::{Event, EventType, Metadata, RawMessage, Subject, Timestamp, decod
 use sqlx::PgPool;
 use uuid::Uuid;
 
+use crate::config::Config;
 use crate::context::ServiceContext;
 use crate::delivery::{Delivery, Incoming, Next, Registry, Verdict};
 use crate::lifecycle::Lifecycle;
 use crate::mesh::Mesh;
+use crate::process::{self, Role};
 use crate::service::Service;
 use crate::timer::{self, Progress, Timer};
 use crate::{Failure, http, schema, telemetry};
@@ -25,6 +28,59 @@ pub async fn migrate(service: &Service, url: &str) -> anyhow::Result<()> {
     let url: crate::config::DatabaseUrl = url.parse().map_err(anyhow::Error::msg)?;
     schema::migrate(&url.connect_options("migrate"), &service.migrations).await?;
     Ok(())
+}
+
+/// A whole service running inside the test's process: consumer, relay, timers, HTTP. No signals, no logs of its own.
+#[derive(Debug)]
+pub struct Running {
+    lifecycle: Lifecycle,
+    address: SocketAddr,
+    drain: Duration,
+}
+
+impl Running {
+    /// Starts `service` as its process would, against the real servers that `config` names. Use port 0.
+    ///
+    /// # Errors
+    /// What would end the process at its start.
+    pub async fn start(service: Service, config: Config) -> anyhow::Result<Self> {
+        Self::start_as(service, config, Role::Serve).await
+    }
+
+    /// Starts only the relay of `service`.
+    ///
+    /// # Errors
+    /// What would end the process at its start.
+    pub async fn start_relay(service: Service, config: Config) -> anyhow::Result<Self> {
+        Self::start_as(service, config, Role::Relay).await
+    }
+
+    async fn start_as(service: Service, config: Config, role: Role) -> anyhow::Result<Self> {
+        let context = ServiceContext::new(service.name, service.build, Arc::clone(&service.clock));
+        let lifecycle = Lifecycle::new();
+        let address = process::start(service, &config, role, context, &lifecycle).await?;
+        Ok(Self { lifecycle, address, drain: config.drain })
+    }
+
+    /// Where HTTP is served.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Drains, as after SIGTERM.
+    ///
+    /// # Errors
+    /// When something had to be cut off.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        self.lifecycle.drain(self.drain).await?;
+        Ok(())
+    }
+
+    /// Ends at once, as after a second signal. What was in flight in a transaction still ends by itself.
+    pub fn kill(self) {
+        self.lifecycle.kill();
+    }
 }
 
 /// A service over a test database, with a test in place of the broker.

@@ -53,6 +53,10 @@ async fn ensure_partitions(pool: &PgPool) {
 }
 
 async fn check_broker(broker: &Broker, lifecycle: &Lifecycle) {
+    if broker.events().take_lame_duck() {
+        // The server cuts the connection some time after its notice; this tick comes at a different moment in each process.
+        broker.leave_server().await;
+    }
     let alive = broker.is_alive().await;
     metrics::broker_connected(alive);
     if alive {

@@ -99,6 +99,13 @@ impl Broker {
         Ok(())
     }
 
+    /// Goes to another server, because this one announced that it shuts down.
+    pub(crate) async fn leave_server(&self) {
+        if let Err(error) = self.connection().client.force_reconnect().await {
+            tracing::warn!(%error, "the client did not leave the server that shuts down");
+        }
+    }
+
     /// Whether a round trip to the server succeeds within two seconds. `connection_state()` would not tell: it stays
     /// `Connected` when the connection task is dead.
     pub(crate) async fn is_alive(&self) -> bool {
