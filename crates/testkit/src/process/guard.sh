@@ -29,7 +29,8 @@ for child in $children; do
         tries=$((tries - 1))
         sleep 0.05
     done
-    kill -s KILL "-${child%/*}"
+    # The whole group; of the ways to write it this is the one that every shell understands.
+    kill -KILL "-${child%/*}"
 done
 
 # What is just being killed may still create files.

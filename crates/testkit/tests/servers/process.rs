@@ -127,10 +127,12 @@ async fn be_the_victim(end: &str) {
     let postgres = Postgres::start(PostgresOptions::new()).await.unwrap();
     let nats = Nats::start(NatsOptions::new()).await.unwrap();
     let database = testkit::database("victim", |_| async { Ok::<_, String>(()) }).await.unwrap();
-    let stubborn = ChildProcess::spawn(shell("trap '' TERM INT QUIT; sleep 600 & wait; wait")).unwrap();
+    let stubborn = ChildProcess::spawn(shell("trap '' TERM INT QUIT; sleep 600 & echo $!; wait; wait")).unwrap();
     let mut session = PgConnection::connect(&postgres.url("postgres")).await.unwrap();
     let backend: i32 = sqlx::query_scalar("select pg_backend_pid()").fetch_one(&mut session).await.unwrap();
     let shared: i32 = sqlx::query_scalar("select pg_backend_pid()").fetch_one(database.pool()).await.unwrap();
+    let grandchild = first_line(&stubborn).await;
+    println!("\nvictim pid {grandchild}");
     for pid in [postgres.pid(), nats.pid(), stubborn.pid(), backend.unsigned_abs(), shared.unsigned_abs()] {
         println!("\nvictim pid {pid}");
     }
@@ -165,7 +167,7 @@ fn run_victim(test: &str, end: &str) -> (std::process::Child, Vec<u32>, Vec<Path
             _ => {}
         }
     }
-    assert_eq!((pids.len(), directories.len()), (5, 3), "the victim did not get ready");
+    assert_eq!((pids.len(), directories.len()), (6, 3), "the victim did not get ready");
     (victim, pids, directories)
 }
 
