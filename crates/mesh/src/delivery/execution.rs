@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use envelope::DecodeError;
 use tokio::task::JoinError;
 use uuid::Uuid;
 
+use super::registry::Prepared;
 use super::{Delivery, ErasedSubscriber, Incoming, Verdict, attempts};
 use crate::clock::jittered;
 use crate::failpoints;
@@ -23,6 +25,8 @@ pub(super) enum Ended {
     Behind(Uuid),
     /// The database went away; nothing can be said about the message.
     Outage(sqlx::Error),
+    /// The message is none that the subscriber can read.
+    Undecodable(DecodeError),
     /// The handler did not settle it.
     Failed(Failure),
 }
@@ -63,7 +67,12 @@ async fn guarded(
     attempt: u32,
 ) -> Ended {
     let timeout = subscriber.policy().timeout;
-    let work = transaction(delivery.clone(), Arc::clone(subscriber), Arc::clone(incoming), attempt);
+    let prepared = match Arc::clone(subscriber).prepare(incoming.raw(), attempt) {
+        Ok(prepared) => prepared,
+        Err(error) => return Ended::Undecodable(error),
+    };
+    let execution = Execution { name: subscriber.name(), incoming: Arc::clone(incoming), attempt };
+    let work = execution.transaction(delivery.clone(), prepared);
     let task = tokio::spawn(tracing::Instrument::in_current_span(work));
     match tokio::time::timeout(timeout, task).await {
         Ok(Ok(ended)) => ended,
@@ -79,31 +88,11 @@ fn panicked(error: JoinError) -> anyhow::Error {
     anyhow::anyhow!("the handler panicked: {}", text.as_deref().unwrap_or("no message"))
 }
 
-async fn transaction(
-    delivery: Delivery,
-    subscriber: Arc<dyn ErasedSubscriber>,
+/// What one transaction is about.
+struct Execution {
+    name: &'static str,
     incoming: Arc<Incoming>,
     attempt: u32,
-) -> Ended {
-    let Ok(metadata) = incoming.metadata() else {
-        return Ended::Failed(Failure::Reject(anyhow::anyhow!("the envelope cannot be read")));
-    };
-    let begun = Tx::begin_reaction(&delivery.pool, &delivery.context, subscriber.name(), Cause::from(metadata)).await;
-    let mut tx = match begun {
-        Ok(tx) => tx,
-        Err(error) => return Ended::Outage(error),
-    };
-    match in_transaction(&mut tx, &*subscriber, &incoming, attempt).await {
-        Ok(Step::Commit(verdict)) => {
-            failpoints::hit("consume.before_commit");
-            match tx.commit().await {
-                Ok(()) => Ended::Settled(verdict),
-                Err(error) => from_database(error),
-            }
-        }
-        Ok(Step::Stop(ended)) => roll_back(tx, ended).await,
-        Err(failure) => roll_back(tx, from_failure(failure)).await,
-    }
 }
 
 /// What to do with the transaction.
@@ -112,31 +101,49 @@ enum Step {
     Stop(Ended),
 }
 
-async fn in_transaction(
-    tx: &mut Tx,
-    subscriber: &dyn ErasedSubscriber,
-    incoming: &Incoming,
-    attempt: u32,
-) -> Result<Step, Failure> {
-    let name = subscriber.name();
-    match inbox::claim(tx, incoming.id(), name, incoming.key()).await? {
-        Claim::Claimed => {}
-        Claim::Duplicate | Claim::DeadLetter => return Ok(Step::Stop(Ended::Settled(Verdict::Duplicate))),
-        Claim::Behind(event) => return Ok(Step::Stop(Ended::Behind(event))),
+impl Execution {
+    async fn transaction(self, delivery: Delivery, prepared: Box<dyn Prepared>) -> Ended {
+        let cause = match self.incoming.metadata() {
+            Ok(metadata) => Cause::from(metadata),
+            Err(error) => return Ended::Undecodable(error.clone()),
+        };
+        let mut tx = match Tx::begin_reaction(&delivery.pool, &delivery.context, self.name, cause).await {
+            Ok(tx) => tx,
+            Err(error) => return Ended::Outage(error),
+        };
+        match self.in_transaction(&mut tx, prepared).await {
+            Ok(Step::Commit(verdict)) => {
+                failpoints::hit("consume.before_commit");
+                match tx.commit().await {
+                    Ok(()) => Ended::Settled(verdict),
+                    Err(error) => from_database(error),
+                }
+            }
+            Ok(Step::Stop(ended)) => roll_back(tx, ended).await,
+            Err(failure) => roll_back(tx, from_failure(failure)).await,
+        }
     }
-    failpoints::hit("consume.after_inbox_insert");
-    let prepared = subscriber.prepare(incoming.raw(), attempt).map_err(|error| Failure::Reject(error.into()))?;
-    let handled = prepared.run(tx).await?;
-    failpoints::hit("consume.after_effect_before_outbox");
-    if attempt > 1 {
-        attempts::forget(tx, incoming.id(), name).await?;
-    }
-    match handled {
-        Handled::Effect => Ok(Step::Commit(Verdict::Handled)),
-        Handled::Compensated(action) => Ok(Step::Commit(Verdict::Compensated(action))),
-        Handled::NoEffect(reason) => {
-            inbox::record_no_effect(tx, incoming.id(), name, reason).await?;
-            Ok(Step::Commit(Verdict::NoEffect(reason)))
+
+    async fn in_transaction(&self, tx: &mut Tx, prepared: Box<dyn Prepared>) -> Result<Step, Failure> {
+        let event_id = self.incoming.id();
+        match inbox::claim(tx, event_id, self.name, self.incoming.key()).await? {
+            Claim::Claimed => {}
+            Claim::Duplicate | Claim::DeadLetter => return Ok(Step::Stop(Ended::Settled(Verdict::Duplicate))),
+            Claim::Behind(event) => return Ok(Step::Stop(Ended::Behind(event))),
+        }
+        failpoints::hit("consume.after_inbox_insert");
+        let handled = prepared.run(tx).await?;
+        failpoints::hit("consume.after_effect_before_outbox");
+        if self.attempt > 1 {
+            attempts::forget(tx, event_id, self.name).await?;
+        }
+        match handled {
+            Handled::Effect => Ok(Step::Commit(Verdict::Handled)),
+            Handled::Compensated(action) => Ok(Step::Commit(Verdict::Compensated(action))),
+            Handled::NoEffect(reason) => {
+                inbox::record_no_effect(tx, event_id, self.name, reason).await?;
+                Ok(Step::Commit(Verdict::NoEffect(reason)))
+            }
         }
     }
 }

@@ -85,9 +85,6 @@ impl Delivery {
             Ok(metadata) => metadata,
             Err(error) => return self.undecodable(subscriber, incoming, attempt, error).await,
         };
-        if let Err(error) = subscriber.prepare(incoming.raw(), attempt) {
-            return self.undecodable(subscriber, incoming, attempt, &error).await;
-        }
         let ended = execute(self, subscriber, incoming, attempt).await;
         self.conclude(subscriber, incoming, metadata, attempt, ended).await
     }
@@ -126,6 +123,7 @@ impl Delivery {
                 let detail = format!("{event} of the same key is kept as a dead letter");
                 self.keep(name, incoming, attempt, &Outcome::Parked(ParkReason::Behind(event), detail)).await
             }
+            Ended::Undecodable(error) => self.undecodable(subscriber, incoming, attempt, &error).await,
             Ended::Outage(error) => self.unavailable(&error),
             Ended::Failed(Failure::Reject(error)) => {
                 let outcome = Outcome::Dead(DeadReason::Rejected, format!("{error:#}"));

@@ -17,20 +17,18 @@ pub(crate) trait ErasedSubscriber: Send + Sync {
     fn policy(&self) -> Policy;
     fn event_type(&self) -> EventType;
     /// Decodes the message; the result runs the handler.
-    fn prepare<'s>(&'s self, raw: &RawMessage, attempt: u32) -> Result<Box<dyn Prepared + 's>, DecodeError>;
+    fn prepare(self: Arc<Self>, raw: &RawMessage, attempt: u32) -> Result<Box<dyn Prepared>, DecodeError>;
 }
 
 /// A decoded message in front of its handler.
 pub(crate) trait Prepared: Send {
-    fn run<'a>(self: Box<Self>, tx: &'a mut Tx) -> BoxFuture<'a, Result<Handled, Failure>>
-    where
-        Self: 'a;
+    fn run<'a>(self: Box<Self>, tx: &'a mut Tx) -> BoxFuture<'a, Result<Handled, Failure>>;
 }
 
 struct Typed<S>(S);
 
-struct Pending<'s, S: Subscriber> {
-    subscriber: &'s S,
+struct Pending<S: Subscriber> {
+    subscriber: Arc<Typed<S>>,
     received: Received<S::Event>,
 }
 
@@ -47,18 +45,15 @@ impl<S: Subscriber> ErasedSubscriber for Typed<S> {
         EventType::of::<S::Event>()
     }
 
-    fn prepare<'s>(&'s self, raw: &RawMessage, attempt: u32) -> Result<Box<dyn Prepared + 's>, DecodeError> {
+    fn prepare(self: Arc<Self>, raw: &RawMessage, attempt: u32) -> Result<Box<dyn Prepared>, DecodeError> {
         let (metadata, event) = decode::<S::Event>(raw)?;
-        Ok(Box::new(Pending { subscriber: &self.0, received: Received { event, metadata, attempt } }))
+        Ok(Box::new(Pending { subscriber: self, received: Received { event, metadata, attempt } }))
     }
 }
 
-impl<S: Subscriber> Prepared for Pending<'_, S> {
-    fn run<'a>(self: Box<Self>, tx: &'a mut Tx) -> BoxFuture<'a, Result<Handled, Failure>>
-    where
-        Self: 'a,
-    {
-        Box::pin(async move { self.subscriber.handle(tx, self.received).await })
+impl<S: Subscriber> Prepared for Pending<S> {
+    fn run<'a>(self: Box<Self>, tx: &'a mut Tx) -> BoxFuture<'a, Result<Handled, Failure>> {
+        Box::pin(async move { self.subscriber.0.handle(tx, self.received).await })
     }
 }
 
