@@ -98,14 +98,14 @@ async fn run_with_logs(
     Ok(())
 }
 
-/// Connects and checks everything, then spawns it. Returns the address of the HTTP interface.
+/// Connects and checks everything, then spawns it. Returns what handlers share, and the address of the HTTP interface.
 pub(crate) async fn start(
     service: Service,
     config: &Config,
     role: Role,
     context: Arc<ServiceContext>,
     lifecycle: &Lifecycle,
-) -> anyhow::Result<SocketAddr> {
+) -> anyhow::Result<(Mesh, SocketAddr)> {
     service.check()?;
     let exposition = telemetry::metrics::install()?;
     telemetry::metrics::build_info(context.name, context.build, context.instance.to_string());
@@ -119,7 +119,7 @@ pub(crate) async fn start(
     let mesh = Mesh::new(pools.work.clone(), Arc::clone(&context), lifecycle.clone());
     tracing::info!(service = context.name, build = context.build, instance = %context.instance, %address, ?role, "starting");
     spawn(service, config, role, &mesh, &pools, &broker, exposition, listener);
-    Ok(address)
+    Ok((mesh, address))
 }
 
 /// Starts everything that the role asks for. Each part ends by itself at the soft token.

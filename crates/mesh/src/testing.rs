@@ -33,6 +33,7 @@ pub async fn migrate(service: &Service, url: &str) -> anyhow::Result<()> {
 /// A whole service running inside the test's process: consumer, relay, timers, HTTP. No signals, no logs of its own.
 #[derive(Debug)]
 pub struct Running {
+    mesh: Mesh,
     lifecycle: Lifecycle,
     address: SocketAddr,
     drain: Duration,
@@ -58,14 +59,28 @@ impl Running {
     async fn start_as(service: Service, config: Config, role: Role) -> anyhow::Result<Self> {
         let context = ServiceContext::new(service.name, service.build, Arc::clone(&service.clock));
         let lifecycle = Lifecycle::new();
-        let address = process::start(service, &config, role, context, &lifecycle).await?;
-        Ok(Self { lifecycle, address, drain: config.drain })
+        let (mesh, address) = process::start(service, &config, role, context, &lifecycle).await?;
+        Ok(Self { mesh, lifecycle, address, drain: config.drain })
     }
 
     /// Where HTTP is served.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Commits one transaction that publishes these facts, as an operation named `test` would; each fact's key must be a
+    /// UUID.
+    ///
+    /// # Errors
+    /// When a fact is refused or the database fails.
+    pub async fn publish<E: Event>(&self, facts: &[E]) -> anyhow::Result<()> {
+        let mut tx = self.mesh.begin("test", self.mesh.context().clock.draw_id()).await?;
+        for fact in facts {
+            tx.publish(fact)?;
+        }
+        tx.commit().await?;
+        Ok(())
     }
 
     /// Drains, as after SIGTERM.
