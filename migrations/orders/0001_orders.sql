@@ -6,7 +6,6 @@ create table orders (
     order_id      uuid        not null,
     customer_id   uuid        not null,
     currency      text        not null,
-    scale         smallint    not null,
     total         bigint      not null,
     lines         jsonb       not null,
     status        text        not null default 'pending',
@@ -16,7 +15,6 @@ create table orders (
     updated_at    timestamptz not null default now(),
     constraint orders_pkey primary key (order_id),
     constraint orders_currency_check check (currency ~ '^[A-Z]{3}$'),
-    constraint orders_scale_check check (scale between 0 and 9),
     constraint orders_total_check check (total between 1 and 9007199254740991),
     constraint orders_lines_check check (jsonb_typeof(lines) = 'array' and jsonb_array_length(lines) between 1 and 200),
     constraint orders_status_check check (status in ('pending', 'confirmed', 'cancelled')),
@@ -28,9 +26,8 @@ create index orders_customer on orders (customer_id, order_id);
 create index orders_status on orders (status, order_id);
 comment on table orders is 'One row per order; only a pending one may change';
 comment on column orders.currency is 'ISO 4217 code of the total and of every unit price';
-comment on column orders.scale is 'Decimal digits of the minor unit when the order was placed';
 comment on column orders.total is 'Minor units: the sum of quantity times unit price';
-comment on column orders.lines is 'Array of {sku, quantity, unit_price}, one per SKU; written once, always read whole';
+comment on column orders.lines is 'Lines as OrderCreated says them, one per SKU; written once, always read whole';
 comment on column orders.version is 'Number of changes, the placing included';
 
 -- The flow that each order started, as far as orders can see it: its stage, and the instant at which it is given up.

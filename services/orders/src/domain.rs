@@ -5,5 +5,5 @@ mod placement;
 mod transition;
 
 pub use order::{Order, Status};
-pub use placement::{Draft, DraftLine, LINES_MAX, Placement, QUANTITY_MAX, Violation};
+pub use placement::{Draft, DraftLine, LINES_MAX, Placement, QUANTITY_MAX, TotalError, Violation, total};
 pub use transition::{Decision, Input, Kept, on};

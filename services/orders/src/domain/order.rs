@@ -1,7 +1,7 @@
 //! An order as the service knows it.
 
+use envelope::Timestamp;
 use events::{CancelReason, Money, OrderLine};
-use time::OffsetDateTime;
 use uuid::Uuid;
 
 /// One order, from its placing to its end.
@@ -20,9 +20,9 @@ pub struct Order {
     /// Number of changes, the placing included.
     pub version: i64,
     /// When it was placed, by the clock of the database.
-    pub created_at: OffsetDateTime,
+    pub created_at: Timestamp,
     /// When it changed last, by the clock of the database.
-    pub updated_at: OffsetDateTime,
+    pub updated_at: Timestamp,
 }
 
 /// How far an order is. Only a pending one may go on; the two ends are final.

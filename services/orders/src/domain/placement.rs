@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use events::{Currency, Money, OrderLine, Sku};
+use events::{Currency, Money, MoneyError, OrderLine, Sku};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -55,6 +55,17 @@ pub struct Placement {
     pub lines: Vec<OrderLine>,
 }
 
+/// Lines that have no sum.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TotalError {
+    /// Nothing is ordered.
+    #[error("an order without lines")]
+    NoLines,
+    /// Mixed currencies, or beyond the range of an amount.
+    #[error(transparent)]
+    Amount(#[from] MoneyError),
+}
+
 impl Placement {
     /// Checks a draft and prices it.
     ///
@@ -68,21 +79,15 @@ impl Placement {
         if draft.lines.is_empty() || draft.lines.len() > LINES_MAX {
             violations.push(violation("lines", format!("must have 1 to {LINES_MAX} entries")));
         }
-        let currency = match Currency::parse(&draft.currency) {
-            Ok(currency) => Some(currency),
-            Err(error) => {
-                violations.push(violation("currency", error.to_string()));
-                None
-            }
-        };
+        let currency = Currency::parse(&draft.currency)
+            .map_err(|error| violations.push(violation("currency", error.to_string())))
+            .ok();
         let lines = check_lines(&draft.lines, currency, &mut violations);
-        match currency {
-            Some(currency) if violations.is_empty() => {
-                let total = total(&lines, currency).map_err(|wrong| vec![wrong])?;
-                Ok(Self { customer_id: draft.customer_id, total, lines })
-            }
-            _ => Err(violations),
+        if !violations.is_empty() {
+            return Err(violations);
         }
+        let total = checked_total(&lines).map_err(|wrong| vec![wrong])?;
+        Ok(Self { customer_id: draft.customer_id, total, lines })
     }
 }
 
@@ -113,14 +118,21 @@ fn check_lines(lines: &[DraftLine], currency: Option<Currency>, violations: &mut
 }
 
 /// A single piece may be free, a whole order may not: there would be nothing to charge.
-fn total(lines: &[OrderLine], currency: Currency) -> Result<Money, Violation> {
-    let range = || violation("lines", format!("must add up to 1 to {} minor units", envelope::INTEGER_MAX));
-    let mut total = Money::new(0, currency).map_err(|_| range())?;
-    for line in lines {
-        let price = line.unit_price.checked_mul(line.quantity).map_err(|_| range())?;
-        total = total.checked_add(price).map_err(|_| range())?;
+fn checked_total(lines: &[OrderLine]) -> Result<Money, Violation> {
+    match total(lines) {
+        Ok(total) if total.minor > 0 => Ok(total),
+        _ => Err(violation("lines", format!("must add up to 1 to {} minor units", envelope::INTEGER_MAX))),
     }
-    if total.minor > 0 { Ok(total) } else { Err(range()) }
+}
+
+/// The sum of quantity times unit price.
+///
+/// # Errors
+/// When there are no lines, they are priced in several currencies, or the sum is beyond the range of an amount.
+pub fn total(lines: &[OrderLine]) -> Result<Money, TotalError> {
+    let price = |line: &OrderLine| line.unit_price.checked_mul(line.quantity);
+    let (first, rest) = lines.split_first().ok_or(TotalError::NoLines)?;
+    rest.iter().try_fold(price(first)?, |sum, line| Ok(sum.checked_add(price(line)?)?))
 }
 
 fn violation(field: impl Into<String>, detail: impl Into<String>) -> Violation {

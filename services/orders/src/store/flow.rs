@@ -1,0 +1,45 @@
+//! Deadlines of flows, by the clock of the database.
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+/// An open flow whose deadline has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OverdueFlow {
+    /// The order that started it.
+    pub order_id: Uuid,
+    /// The fact that started it.
+    pub created_event_id: Uuid,
+}
+
+/// The overdue flow that has waited longest and that nobody else is working on. Its order stays locked until the
+/// transaction ends. The order may have ended in the meantime: look at it before acting.
+///
+/// # Errors
+/// When the statement fails.
+pub async fn lock_overdue(connection: &mut PgConnection) -> sqlx::Result<Option<OverdueFlow>> {
+    // The order's row is what every change of a flow locks first, so this one cannot deadlock with the others.
+    sqlx::query_as!(
+        OverdueFlow,
+        r#"
+        select f.order_id, f.created_event_id
+        from flow_state f join orders o on o.order_id = f.order_id
+        where f.stage = 'open' and f.deadline_at <= now()
+        order by f.deadline_at
+        limit 1
+        for update of o skip locked
+        "#
+    )
+    .fetch_optional(connection)
+    .await
+}
+
+/// How many flows are open although their deadline has passed.
+///
+/// # Errors
+/// When the statement fails.
+pub async fn count_overdue(connection: &mut PgConnection) -> sqlx::Result<i64> {
+    sqlx::query_scalar!(r#"select count(*) as "count!" from flow_state where stage = 'open' and deadline_at <= now()"#)
+        .fetch_one(connection)
+        .await
+}
