@@ -143,7 +143,7 @@ fn exit_of(error: &anyhow::Error) -> Exit {
                 .downcast_ref::<SchemaError>()
                 .is_some_and(|schema| matches!(schema, SchemaError::Older { .. } | SchemaError::Changed { .. }))
     });
-    let usage = error.chain().any(|cause| cause.is::<ConfigErrors>());
+    let usage = error.is::<ConfigErrors>();
     match (refused, usage) {
         (true, _) => Exit::Refused,
         (false, true) => Exit::Usage,

@@ -143,7 +143,7 @@ fn encode(answer: &impl Serialize) -> Result<Bytes, error::Error> {
     serde_json::to_vec(answer).map(Bytes::from).map_err(|error| failed(&error))
 }
 
-fn failed(error: &dyn std::error::Error) -> error::Error {
+fn failed(error: &(dyn std::error::Error + 'static)) -> error::Error {
     tracing::warn!(error, "a control request failed");
     // A header takes one line.
     error::Error { status: error.to_string().replace(['\r', '\n'], " "), code: 500 }

@@ -40,7 +40,7 @@ pub(crate) const NAMES: [&str; 21] = [
 /// The faults that a configuration asks for. This build knows none, and refuses a configuration that asks.
 #[cfg(not(feature = "failpoints"))]
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Faults;
+pub(crate) struct Faults {}
 
 /// Arms nothing.
 #[cfg(not(feature = "failpoints"))]

@@ -157,7 +157,7 @@ impl Arguments {
     #[cfg(not(feature = "failpoints"))]
     #[expect(clippy::unused_self, reason = "the same call in builds with fail-points")]
     fn faults(&self, _found: &mut Findings) -> Faults {
-        Faults
+        Faults::default()
     }
 }
 

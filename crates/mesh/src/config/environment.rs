@@ -12,7 +12,8 @@ const PREFIX: &str = "MESH_";
 pub fn unknown_variables(variables: impl IntoIterator<Item = (String, String)>) -> Vec<ConfigError> {
     let known = known_variables();
     // The values stay out of the errors: a misspelt MESH_DATABASE_URL carries a password.
-    let ours: Vec<String> = variables.into_iter().map(|(name, _)| name).filter(|name| name.starts_with(PREFIX)).collect();
+    let ours: Vec<String> =
+        variables.into_iter().map(|(name, _)| name).filter(|name| name.starts_with(PREFIX)).collect();
     let linked: Vec<&str> = ours.iter().filter_map(|name| name.strip_suffix("_SERVICE_HOST")).collect();
     ours.iter()
         .filter(|name| !known.contains(name) && !is_service_link(name, &linked))

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
-use envelope::profile::{self, Violation};
 use envelope::ProfileError;
+use envelope::profile::{self, Violation};
+use futures_util::StreamExt;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -16,6 +17,9 @@ use super::{BODY_BYTES_MAX, FieldError, Problem};
 
 /// How long a client may take to send its body.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How much of a body that is too large is received to tell its sender so.
+const DISCARDED_BYTES_MAX: usize = 16 * BODY_BYTES_MAX;
 
 /// The body of an operation that takes none: nothing at all, or an empty object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -33,24 +37,26 @@ pub(super) struct Parsed<T> {
 
 /// Reads the whole body.
 pub(super) async fn read(body: Body) -> Result<Bytes, Problem> {
-    match tokio::time::timeout(READ_TIMEOUT, to_bytes(body, BODY_BYTES_MAX)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_too_large(&error) => Err(too_large(BODY_BYTES_MAX)),
-        Ok(Err(error)) => Err(Problem::bad_request(format!("the body could not be read: {error}"))),
-        Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not arrive in time")),
-    }
+    let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not arrive in time");
+    tokio::time::timeout(READ_TIMEOUT, collect(body)).await.map_err(late)?
 }
 
-/// Whether the limit ended the body: the reason is somewhere in the chain of causes.
-fn is_too_large(error: &axum::Error) -> bool {
-    let mut cause: Option<&dyn std::error::Error> = Some(error);
-    while let Some(error) = cause {
-        if error.is::<axum::extract::rejection::LengthLimitError>() {
-            return true;
+/// A client that is still sending does not hear an answer when the connection is closed on it, so what is beyond the limit
+/// is taken in, within reason, and thrown away.
+async fn collect(body: Body) -> Result<Bytes, Problem> {
+    let mut chunks = body.into_data_stream();
+    let mut bytes = Vec::new();
+    let mut received = 0;
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|error| Problem::bad_request(format!("the body could not be read: {error}")))?;
+        received += chunk.len();
+        if received <= BODY_BYTES_MAX {
+            bytes.extend_from_slice(&chunk);
+        } else if received > DISCARDED_BYTES_MAX {
+            break;
         }
-        cause = error.source();
     }
-    false
+    if received > BODY_BYTES_MAX { Err(too_large(BODY_BYTES_MAX)) } else { Ok(bytes.into()) }
 }
 
 fn too_large(limit: usize) -> Problem {
@@ -118,7 +124,9 @@ fn mistyped(error: serde_path_to_error::Error<serde_json::Error>) -> Problem {
 
 /// The member that a message of serde is about, when it is missing, unknown or there twice.
 fn quoted_member(detail: &str) -> Option<&str> {
-    let rest = ["missing field `", "unknown field `", "duplicate field `"].iter().find_map(|prefix| detail.strip_prefix(prefix))?;
+    let rest = ["missing field `", "unknown field `", "duplicate field `"]
+        .iter()
+        .find_map(|prefix| detail.strip_prefix(prefix))?;
     rest.split('`').next()
 }
 

@@ -31,9 +31,9 @@ impl Cursor {
     /// A problem that names `cursor` when it is not one that this list gave out.
     pub fn decode<T: DeserializeOwned>(cursor: &str) -> Result<T, Problem> {
         let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
-        bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).ok_or_else(|| {
-            Problem::invalid(vec![FieldError::new("cursor", "is not one that this list gave out")])
-        })
+        bytes
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .ok_or_else(|| Problem::invalid(vec![FieldError::new("cursor", "is not one that this list gave out")]))
     }
 }
 

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::reply::Rendered;
 use super::Problem;
+use super::reply::Rendered;
 use crate::Tx;
 
 const HEADER: &str = "idempotency-key";

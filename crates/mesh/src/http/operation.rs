@@ -79,8 +79,9 @@ async fn accept<O: Operation>(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
+    let bytes = body::read(body).await?;
     let key = Key::from_headers(&parts.headers)?;
-    let body = body::parse::<O::Body>(&parts.headers, &body::read(body).await?)?;
+    let body = body::parse::<O::Body>(&parts.headers, &bytes)?;
     let claim = key.map(|key| Claim {
         operation: O::NAME,
         key,

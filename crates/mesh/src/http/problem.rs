@@ -160,7 +160,7 @@ impl Problem {
         self
     }
 
-    fn document(&self) -> Document<'_> {
+    pub(super) fn document(&self) -> Document<'_> {
         Document {
             kind: format!("{TYPE_ROOT}{}", self.slug),
             title: self.status.canonical_reason().unwrap_or("Error"),
@@ -174,7 +174,7 @@ impl Problem {
 
 /// The members of RFC 9457, and `errors`.
 #[derive(Serialize)]
-struct Document<'a> {
+pub(super) struct Document<'a> {
     #[serde(rename = "type")]
     kind: String,
     title: &'a str,

@@ -50,7 +50,8 @@ mod tests {
     async fn read(query: &str) -> Result<Parameters, String> {
         let request = Request::builder().uri(format!("http://h/list?{query}")).body(()).unwrap();
         let (mut parts, ()) = request.into_parts();
-        let Query(parameters) = Query::from_request_parts(&mut parts, &()).await.map_err(|problem| problem.to_string())?;
+        let Query(parameters) =
+            Query::from_request_parts(&mut parts, &()).await.map_err(|problem| problem.to_string())?;
         Ok(parameters)
     }
 

@@ -7,11 +7,11 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use uuid::Uuid;
 
+use super::Problem;
 use super::idempotency::{self, Claim, Found};
 use super::operation::{Call, Operation};
 use super::problem::Race;
 use super::reply::Rendered;
-use super::Problem;
 use crate::failure::is_outage;
 use crate::telemetry::metrics;
 use crate::{Mesh, Tx, clock, failpoints};
@@ -77,12 +77,7 @@ enum Outcome {
     DoneBefore(Rendered),
 }
 
-async fn work<O: Operation>(
-    operation: &O,
-    tx: &mut Tx,
-    call: &Call<O>,
-    root_id: Uuid,
-) -> Result<Outcome, Problem> {
+async fn work<O: Operation>(operation: &O, tx: &mut Tx, call: &Call<O>, root_id: Uuid) -> Result<Outcome, Problem> {
     if let Some(claim) = &call.claim {
         let found = idempotency::claim(tx, claim).await?;
         metrics::idempotent_request(O::NAME, found.outcome());

@@ -160,9 +160,9 @@ impl Standing {
             return Some(Failure { reason: reason.clone(), excused: now - *since < check.grace() });
         }
         let age = now - held_at;
-        check.believed().filter(|believed| age > *believed).map(|_| Failure {
-            reason: format!("no answer for {} s", age.as_secs()),
-            excused: false,
-        })
+        check
+            .believed()
+            .filter(|believed| age > *believed)
+            .map(|_| Failure { reason: format!("no answer for {} s", age.as_secs()), excused: false })
     }
 }

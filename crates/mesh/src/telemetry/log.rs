@@ -77,10 +77,7 @@ impl Telemetry {
     ) -> Result<Self, TelemetryError> {
         let filter = EnvFilter::try_new(filter)?;
         let provider = otlp::provider(otlp_endpoint, resource(context))?;
-        tracing_subscriber::registry()
-            .with(lines(format).with_filter(filter))
-            .with(spans(&provider))
-            .try_init()?;
+        tracing_subscriber::registry().with(lines(format).with_filter(filter)).with(spans(&provider)).try_init()?;
         Ok(Self { provider })
     }
 

@@ -8,11 +8,7 @@ fn faults_are_read() {
         "relay.after_claim=3:kill; consume.before_commit=*:sleep:250;".parse::<Faults>().unwrap().0,
         [
             Fault { point: "relay.after_claim", hit: Some(3), action: Action::Kill },
-            Fault {
-                point: "consume.before_commit",
-                hit: None,
-                action: Action::Sleep(Duration::from_millis(250))
-            },
+            Fault { point: "consume.before_commit", hit: None, action: Action::Sleep(Duration::from_millis(250)) },
         ]
     );
 }

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 use std::time::Duration;
+use std::{io, thread};
 
 use ::metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
@@ -38,6 +39,7 @@ pub fn install() -> Result<Exposition, InstallError> {
             let exposition = Exposition(recorder.handle());
             ::metrics::set_global_recorder(recorder).map_err(|error| InstallError(error.to_string()))?;
             describe();
+            keep_up(exposition.0.clone()).map_err(|error| InstallError(error.to_string()))?;
             Ok(exposition)
         })
         .clone()
@@ -45,6 +47,17 @@ pub fn install() -> Result<Exposition, InstallError> {
 
 fn recorder() -> Result<PrometheusRecorder, BuildError> {
     Ok(PrometheusBuilder::new().set_buckets(&BUCKETS)?.build_recorder())
+}
+
+/// Keeps the memory of unscraped histograms bounded, on a thread that lives as long as the process.
+fn keep_up(handle: PrometheusHandle) -> io::Result<()> {
+    let upkeep = move || {
+        loop {
+            thread::park_timeout(UPKEEP_INTERVAL);
+            handle.run_upkeep();
+        }
+    };
+    thread::Builder::new().name("metrics-upkeep".to_owned()).spawn(upkeep).map(drop)
 }
 
 /// Registers the help texts, and every series without labels at 0: an alarm must tell "nothing happened" from "nobody
@@ -72,15 +85,6 @@ impl Exposition {
             super::process(usage);
         }
         self.0.render()
-    }
-
-    /// Keeps the memory of unscraped histograms bounded. Never returns.
-    pub async fn upkeep(self) {
-        let mut interval = tokio::time::interval(UPKEEP_INTERVAL);
-        loop {
-            interval.tick().await;
-            self.0.run_upkeep();
-        }
     }
 
     /// Runs `measure` with a recorder of its own and returns what it recorded: for tests, which share a process.
