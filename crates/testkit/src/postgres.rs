@@ -22,7 +22,7 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::error::{Error, Result};
 use crate::install::{self, Version};
-use crate::process::ChildProcess;
+use crate::process::{ChildProcess, tree};
 
 mod data;
 mod database;
@@ -143,9 +143,10 @@ impl Postgres {
         self.launcher.connect().await.map_err(Error::database("reach the server"))
     }
 
-    /// Kills the postmaster with SIGKILL; its children end at once when they notice. Nothing is flushed or said.
+    /// Kills the server and all its sessions with SIGKILL, and returns when they are gone: nothing is flushed, nothing said,
+    /// and no session commits any more. (Of the postmaster alone the sessions would learn when they next wait.)
     pub async fn kill9(&self) {
-        self.process().kill9().await;
+        tree::kill_with_children(&self.process()).await;
     }
 
     /// Stops without a checkpoint, as `pg_ctl stop --mode immediate` does: the next start has to recover.

@@ -33,6 +33,7 @@ use crate::wait::TimedOut;
 pub(crate) mod guard;
 mod program;
 mod reaper;
+pub(crate) mod tree;
 
 pub use program::Program;
 use reaper::Reaper;

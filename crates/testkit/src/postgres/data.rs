@@ -3,8 +3,8 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use crate::account::Account;
 use crate::error::{Error, Result};
@@ -48,8 +48,20 @@ pub(super) fn prepare(data: &Path, programs: &PostgresPrograms, account: Option<
     fs::write(&hba, HBA).map_err(Error::io(format!("write {}", hba.display())))
 }
 
+/// Removes what a killed server leaves outside its data directory and the next one on it would have removed: the shared
+/// memory by which it is known to be running, of which a machine can hold a few thousand.
+pub(super) fn remove_remains(data: &Path) {
+    // A server that ended in order has removed this file.
+    let Ok(left) = fs::read_to_string(data.join("postmaster.pid")) else { return };
+    let segment = left.lines().nth(6).and_then(|line| line.split_whitespace().nth(1));
+    if let Some(segment) = segment {
+        // Best effort: 56 bytes are lost where there is no such program.
+        let _ = Command::new("ipcrm").args(["-m", segment]).stderr(Stdio::null()).status();
+    }
+}
+
 /// The directory that servers are copied from.
-fn template(programs: &PostgresPrograms, account: Option<&Account>) -> Result<std::path::PathBuf> {
+fn template(programs: &PostgresPrograms, account: Option<&Account>) -> Result<PathBuf> {
     let owner = account.map_or("self".to_owned(), |account| account.name.clone());
     cache::once(&format!("initdb-{}-{owner}", programs.version), |partial| {
         own(partial, account).map_err(Error::io("hand the template over to the account that runs PostgreSQL"))?;

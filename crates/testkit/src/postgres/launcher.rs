@@ -68,6 +68,8 @@ impl Launcher {
             format!("unix_socket_directories={}", self.socket.path().display()),
             format!("fsync={fsync}"),
             format!("full_page_writes={fsync}"),
+            // Files in the data directory, which go with it even when the server was killed.
+            "dynamic_shared_memory_type=mmap".to_owned(),
             "shared_buffers=16MB".to_owned(),
             "max_connections=200".to_owned(),
             "log_min_messages=warning".to_owned(),
@@ -145,6 +147,14 @@ impl Launcher {
             .username(SUPERUSER)
             .database("postgres");
         options.connect().await
+    }
+}
+
+impl Drop for Launcher {
+    fn drop(&mut self) {
+        if matches!(self.home, Home::Scratch(_)) {
+            data::remove_remains(&self.data());
+        }
     }
 }
 

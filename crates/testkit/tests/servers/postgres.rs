@@ -19,6 +19,8 @@ async fn a_server_is_durable_unless_asked_otherwise_and_recovers_from_a_kill() {
     for name in ["fsync", "synchronous_commit", "full_page_writes"] {
         assert_eq!(setting(&mut connection, name).await, "on", "{name}");
     }
+    // A killed server would leave the other kinds in the machine.
+    assert_eq!(setting(&mut connection, "dynamic_shared_memory_type").await, "mmap");
     sqlx::raw_sql("create table kept (n int); insert into kept values (7)").execute(&mut connection).await.unwrap();
 
     let (pid, url) = (postgres.pid(), postgres.url("postgres"));
@@ -36,6 +38,37 @@ async fn a_server_is_durable_unless_asked_otherwise_and_recovers_from_a_kill() {
     postgres.restart().await.unwrap();
     postgres.restart().await.unwrap(); // also while it runs
     PgConnection::connect(&url).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_killed_server_commits_nothing_more() {
+    let postgres = Postgres::start(PostgresOptions::new().without_fsync()).await.unwrap();
+    postgres.execute("create table steps (n int)").await.unwrap();
+    let mut busy = PgConnection::connect(&postgres.url("postgres")).await.unwrap();
+    let pid: i32 = sqlx::query_scalar("select pg_backend_pid()").fetch_one(&mut busy).await.unwrap();
+    // Never waits, so it would not notice for a long time that the postmaster is gone.
+    let steps = "do $$ begin for n in 1..1000000000 loop insert into steps values (n); commit; end loop; end $$";
+    let busy = tokio::spawn(async move { sqlx::raw_sql(steps).execute(&mut busy).await.is_err() });
+    wait::until("some steps", Duration::from_secs(10), || async {
+        let mut other = PgConnection::connect(&postgres.url("postgres")).await.map_err(|error| error.to_string())?;
+        let some: bool = sqlx::query_scalar("select exists (select from steps)").fetch_one(&mut other).await.unwrap();
+        if some { Ok(()) } else { Err("none".to_owned()) }
+    })
+    .await
+    .unwrap();
+    postgres.kill9().await;
+    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    assert!(state.is_empty() || state.contains(") Z "), "the session outlived the server: {state}");
+    assert!(busy.await.unwrap());
+
+    // What it left outside its directory goes with the value.
+    let left = std::fs::read_to_string(postgres.data_directory().join("postmaster.pid")).unwrap();
+    let segment = left.lines().nth(6).unwrap().split_whitespace().nth(1).unwrap().to_owned();
+    let segments = || std::fs::read_to_string("/proc/sysvipc/shm").unwrap();
+    let listed = || segments().lines().any(|line| line.split_whitespace().nth(1) == Some(&segment));
+    assert!(listed());
+    drop(postgres);
+    assert!(!listed());
 }
 
 #[tokio::test]
