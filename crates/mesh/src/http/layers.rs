@@ -97,9 +97,7 @@ async fn describe(response: Response, path: String) -> Response {
     Response::from_parts(parts, body)
 }
 
-/// What a panic in a handler answers. The transaction around it is undone with its connection's rollback.
-#[expect(clippy::needless_pass_by_value, reason = "the signature that the layer asks for")]
+/// What a panic in a handler answers.
 pub(super) fn panicked(panic: Box<dyn Any + Send>) -> Response<Body> {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-    Problem::internal(anyhow::anyhow!("a handler panicked: {}", text.unwrap_or("no message"))).into_response()
+    Problem::panicked(panic).into_response()
 }

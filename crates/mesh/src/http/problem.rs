@@ -1,5 +1,6 @@
 //! What went wrong, as RFC 9457 tells it.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,6 +112,13 @@ impl Problem {
     pub fn internal(cause: impl Into<anyhow::Error>) -> Self {
         let problem = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the request failed inside the service");
         problem.caused_by(cause)
+    }
+
+    /// 500 for a panic. Its message goes to the log.
+    #[expect(clippy::needless_pass_by_value, reason = "what a caught panic comes as")]
+    pub(super) fn panicked(panic: Box<dyn Any + Send>) -> Self {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        Self::internal(anyhow::anyhow!("a handler panicked: {}", text.unwrap_or("no message")))
     }
 
     /// Adds a member that cannot be used.

@@ -1,10 +1,12 @@
 //! One request, one transaction: the key, the work, the facts and the reply.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
+use futures_util::FutureExt;
 use uuid::Uuid;
 
 use super::Problem;
@@ -88,7 +90,9 @@ async fn work<O: Operation>(operation: &O, tx: &mut Tx, call: &Call<O>, root_id:
             Found::OtherRequest => return Err(idempotency::reused()),
         }
     }
-    let reply = operation.execute(tx, call.path.clone(), call.body.clone()).await?.render()?;
+    // Caught here rather than with the task, so that the rollback is waited for and the key free when the client hears.
+    let execution = AssertUnwindSafe(operation.execute(tx, call.path.clone(), call.body.clone())).catch_unwind().await;
+    let reply = execution.unwrap_or_else(|panic| Err(Problem::panicked(panic)))?.render()?;
     if let Some(claim) = &call.claim {
         idempotency::store(tx, claim, root_id, &reply).await?;
     }
