@@ -4,4 +4,4 @@ mod account;
 mod payment;
 
 pub use account::{Account, DepositRefused, Entry, LedgerError};
-pub use payment::{Charge, Decision, Input, Kept, NotPositive, Payment, on};
+pub use payment::{Bill, Charge, Decision, Input, Kept, NotPositive, Payment, on};

@@ -4,7 +4,7 @@ use events::{DeclineReason, Money, MoneyError};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::Charge;
+use super::{Bill, Charge};
 
 /// One entry of an account's ledger. Entries are durable: a stored one must stay readable for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,7 +118,7 @@ impl Account {
     /// # Errors
     /// Why the payment is declined.
     pub fn charge(&self, order_id: Uuid, charge: &Charge) -> Result<Entry, DeclineReason> {
-        let Charge { payment_id, amount, .. } = *charge;
+        let Charge { payment_id, bill: Bill { amount, .. } } = *charge;
         if (amount.currency, amount.scale) != (self.balance.currency, self.balance.scale) {
             return Err(DeclineReason::CurrencyMismatch);
         }
@@ -150,12 +150,23 @@ impl Charge {
     /// The entry that gives this charge back.
     #[must_use]
     pub fn refund(&self, order_id: Uuid, refund_id: Uuid) -> Entry {
-        let Self { payment_id, amount, .. } = *self;
+        let Self { payment_id, bill: Bill { amount, .. } } = *self;
         Entry::Refunded { order_id, payment_id, refund_id, amount }
     }
 }
 
 impl Entry {
+    /// The word for it, in JSON and in the database.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Opened { .. } => "opened",
+            Self::Deposited { .. } => "deposited",
+            Self::Charged { .. } => "charged",
+            Self::Refunded { .. } => "refunded",
+        }
+    }
+
     /// By how many minor units the entry changes the balance. All entries of an account add up to its balance.
     #[must_use]
     pub fn change(&self) -> i64 {

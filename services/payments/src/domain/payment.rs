@@ -19,18 +19,25 @@ pub enum Payment {
     Blocked,
 }
 
-/// One debit of an account for one order.
+/// What an order asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Charge {
-    /// Names the debit.
-    pub payment_id: Uuid,
-    /// Whose account.
+pub struct Bill {
+    /// Whose account is to pay.
     pub customer_id: Uuid,
     /// How much; above zero.
     pub amount: Money,
 }
 
-/// A debit of nothing, or of less than nothing.
+/// A bill that was paid: one debit of an account for one order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Charge {
+    /// Names the debit.
+    pub payment_id: Uuid,
+    /// What was paid.
+    pub bill: Bill,
+}
+
+/// A bill for nothing, or for less than nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an amount of {0} minor units cannot be charged")]
 pub struct NotPositive(i64);
@@ -39,7 +46,7 @@ pub struct NotPositive(i64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
     /// An order asks to be paid.
-    OrderCreated,
+    OrderCreated(Bill),
     /// Inventory could not reserve, and will not.
     InventoryFailed,
     /// The order was cancelled.
@@ -50,9 +57,9 @@ pub enum Input {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// Ask the account; charge or decline, and say which.
-    Charge,
+    Charge(Bill),
     /// Charge nothing and say so.
-    Decline(DeclineReason),
+    Decline(Bill, DeclineReason),
     /// Give exactly this charge back and say so.
     Refund(Charge, RefundReason),
     /// Leave a tombstone: whatever asks for the charge later is declined.
@@ -81,26 +88,26 @@ pub enum Kept {
 pub fn on(payment: Option<&Payment>, input: Input) -> Decision {
     use Input::{InventoryFailed, OrderCancelled, OrderCreated};
     match (payment, input) {
-        (None, OrderCreated) => Decision::Charge,
+        (None, OrderCreated(bill)) => Decision::Charge(bill),
         (None, InventoryFailed | OrderCancelled) => Decision::Block,
-        (Some(Payment::Charged(_)), OrderCreated) => Decision::Keep(Kept::AlreadyCharged),
+        (Some(Payment::Charged(_)), OrderCreated(_)) => Decision::Keep(Kept::AlreadyCharged),
         (Some(Payment::Charged(charge)), InventoryFailed) => Decision::Refund(*charge, RefundReason::InventoryFailed),
         (Some(Payment::Charged(charge)), OrderCancelled) => Decision::Refund(*charge, RefundReason::OrderCancelled),
-        (Some(Payment::Declined), OrderCreated) => Decision::Keep(Kept::AlreadyDeclined),
+        (Some(Payment::Declined), OrderCreated(_)) => Decision::Keep(Kept::AlreadyDeclined),
         (Some(Payment::Declined), InventoryFailed | OrderCancelled) => Decision::Keep(Kept::NothingCharged),
         (Some(Payment::Refunded(_)), _) => Decision::Keep(Kept::AlreadyRefunded),
-        (Some(Payment::Blocked), OrderCreated) => Decision::Decline(DeclineReason::OrderCancelled),
+        (Some(Payment::Blocked), OrderCreated(bill)) => Decision::Decline(bill, DeclineReason::OrderCancelled),
         (Some(Payment::Blocked), InventoryFailed | OrderCancelled) => Decision::Keep(Kept::AlreadyBlocked),
     }
 }
 
-impl Charge {
-    /// A debit of `amount`.
+impl Bill {
+    /// A bill over `amount`.
     ///
     /// # Errors
     /// When the amount is not above zero.
-    pub fn new(payment_id: Uuid, customer_id: Uuid, amount: Money) -> Result<Self, NotPositive> {
-        if amount.minor > 0 { Ok(Self { payment_id, customer_id, amount }) } else { Err(NotPositive(amount.minor)) }
+    pub fn new(customer_id: Uuid, amount: Money) -> Result<Self, NotPositive> {
+        if amount.minor > 0 { Ok(Self { customer_id, amount }) } else { Err(NotPositive(amount.minor)) }
     }
 }
 
@@ -121,8 +128,8 @@ impl Kept {
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Charge => f.write_str("charge or decline"),
-            Self::Decline(reason) => write!(f, "decline: {reason}"),
+            Self::Charge(_) => f.write_str("charge or decline"),
+            Self::Decline(_, reason) => write!(f, "decline: {reason}"),
             Self::Refund(_, reason) => write!(f, "refund: {reason}"),
             Self::Block => f.write_str("block"),
             Self::Keep(kept) => write!(f, "keep: {}", kept.as_str()),

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::{Account, Charge, DepositRefused, Entry, LedgerError};
+use crate::domain::Bill;
 
 const CUSTOMER: Uuid = Uuid::from_u128(0xc0);
 const ORDER: Uuid = Uuid::from_u128(0x0d);
@@ -28,7 +29,7 @@ fn account(balance: i64) -> Account {
 }
 
 fn charge(amount: Money) -> Charge {
-    Charge::new(Uuid::from_u128(0xca), CUSTOMER, amount).unwrap()
+    Charge { payment_id: Uuid::from_u128(0xca), bill: Bill::new(CUSTOMER, amount).unwrap() }
 }
 
 #[test]
@@ -99,6 +100,7 @@ fn stored_entries_of_the_first_release_stay_readable() {
     let entries = stored.map(|(json, change)| {
         let entry: Entry = serde_json::from_str(json).unwrap();
         assert_eq!(entry.change(), change);
+        assert!(json.contains(&format!("\"event_type\": \"{}\"", entry.kind())), "{json}");
         assert_eq!(serde_json::to_value(entry).unwrap(), serde_json::from_str::<serde_json::Value>(json).unwrap());
         entry
     });
