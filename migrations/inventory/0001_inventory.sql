@@ -3,7 +3,7 @@
 -- How much there is of each SKU and how much of that is set aside. What may be sold is `on_hand - reserved`; the check
 -- makes an oversell impossible whatever the code above it does.
 create table stock (
-    sku        text        not null,
+    sku        text        collate "C" not null,
     on_hand    bigint      not null,
     reserved   bigint      not null default 0,
     version    bigint      not null default 1,
@@ -15,6 +15,7 @@ create table stock (
     constraint stock_version_check check (version > 0)
 ) with (fillfactor = 70);
 comment on table stock is 'Pieces on hand per SKU, and how many of them are set aside for orders';
+comment on column stock.sku is 'In byte order, in every database the same: the order in which stock is locked and listed';
 comment on column stock.on_hand is 'Pieces in the house, the reserved ones included';
 
 -- What inventory knows and has done about each order. Order and payment arrive in whichever order; `cancelled` and

@@ -1,2 +1,8 @@
-//! Entry point.
-fn main() {}
+//! Entry point of the inventory service.
+
+use std::process::ExitCode;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    inventory::service().main().await
+}
