@@ -144,13 +144,13 @@ impl Nats {
     }
 
     /// Creates the stream of `directory/stream.json` and the consumers of `directory/consumers/*.json`: files that hold
-    /// exactly the configuration of the JetStream API. What exists with the same configuration is left alone.
+    /// exactly the configuration of the JetStream API, except that one copy is kept. What exists with the same
+    /// configuration is left alone.
     ///
     /// # Errors
     /// [`Error::JetStream`] with the server's reason.
     pub async fn apply(&self, directory: impl AsRef<Path>) -> Result<()> {
-        let replicas = self.launcher.routes.as_ref().map(|routes| routes.peers.len());
-        apply::apply(&self.admin().await?, directory.as_ref(), replicas.or(Some(1))).await
+        apply::apply(&self.admin().await?, directory.as_ref(), 1).await.map(drop)
     }
 
     /// The server process: its number, its log, its signals.

@@ -3,31 +3,63 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use async_nats::Client;
+use async_nats::{Client, HeaderMap, Message, RequestError};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 
-/// Creates the stream of `directory/stream.json` and the consumers of `directory/consumers/*.json`, with `replicas`
-/// copies when that is given.
-pub(super) async fn apply(client: &Client, directory: &Path, replicas: Option<usize>) -> Result<()> {
+/// What has been created.
+#[derive(Debug)]
+pub(super) struct Applied {
+    stream: Value,
+    consumers: Vec<String>,
+}
+
+/// Creates the stream of `directory/stream.json` and the consumers of `directory/consumers/*.json`, with so many copies.
+pub(super) async fn apply(client: &Client, directory: &Path, replicas: usize) -> Result<Applied> {
     let mut stream = read(&directory.join("stream.json"))?;
-    if let Some(replicas) = replicas {
-        stream["num_replicas"] = json!(replicas);
-    }
+    stream["num_replicas"] = json!(replicas);
     let name = text(&stream, "name", directory)?.to_owned();
     request(client, &format!("$JS.API.STREAM.CREATE.{name}"), &stream).await?;
+    let mut consumers = Vec::new();
     for file in consumer_files(&directory.join("consumers"))? {
         let consumer = read(&file)?;
-        let durable = text(&consumer, "name", &file).or_else(|_| text(&consumer, "durable_name", &file))?;
+        let durable = text(&consumer, "name", &file).or_else(|_| text(&consumer, "durable_name", &file))?.to_owned();
         let subject = format!("$JS.API.CONSUMER.CREATE.{name}.{durable}");
         request(client, &subject, &json!({ "stream_name": name, "config": consumer, "action": "create" })).await?;
+        consumers.push(durable);
     }
-    Ok(())
+    Ok(Applied { stream, consumers })
+}
+
+impl Applied {
+    /// Whether the stream and its consumers can be reached from where `client` is connected: word of who leads them travels
+    /// through a cluster for a moment, and until then there is nobody to answer. What is asked changes nothing.
+    pub(super) async fn reachable_from(&self, client: &Client) -> Result<(), String> {
+        let subjects = self.stream["subjects"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        for subject in subjects {
+            // Refused, since the name is not the stream's.
+            let mut headers = HeaderMap::new();
+            headers.insert("Nats-Expected-Stream", "-");
+            let probe = subject.replace(['*', '>'], "probe");
+            answered(client.request_with_headers(probe, headers, "".into()).await, subject)?;
+        }
+        for consumer in &self.consumers {
+            let stream = self.stream["name"].as_str().unwrap_or_default();
+            let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}");
+            // Refused, since it is not JSON.
+            answered(client.request(subject.clone(), "{".into()).await, &subject)?;
+        }
+        Ok(())
+    }
+}
+
+fn answered(answer: Result<Message, RequestError>, subject: &str) -> Result<(), String> {
+    answer.map(drop).map_err(|error| format!("{subject}: {error}"))
 }
 
 /// Sends one request of the JetStream API and returns the answer.
-pub(super) async fn request(client: &Client, subject: &str, body: &Value) -> Result<Value> {
+async fn request(client: &Client, subject: &str, body: &Value) -> Result<Value> {
     let answer = client
         .request(subject.to_owned(), body.to_string().into())
         .await

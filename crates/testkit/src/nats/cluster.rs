@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::config::Routes;
-use super::{Launcher, Nats, NatsOptions, keys, program};
-use crate::error::Result;
+use super::{Launcher, Nats, NatsOptions, apply, keys, program};
+use crate::error::{Error, Result};
 use crate::port::Port;
 use crate::scratch::Home;
 use crate::wait;
@@ -91,21 +91,26 @@ impl NatsCluster {
             if leader == "nobody" || leaders.iter().any(|other| *other != leader) {
                 return Err(format!("the nodes name as leader: {}", leaders.join(", ")));
             }
-            let following = self.followers(&leader).await?;
-            let wanted = running().count();
-            if following + 1 >= wanted { Ok(()) } else { Err(format!("{following} followers of {leader}")) }
+            let behind = self.behind(&leader).await?;
+            if behind.is_empty() { Ok(()) } else { Err(format!("{} have not caught up", behind.join(", "))) }
         })
         .await?;
         Ok(())
     }
 
-    /// How many nodes have caught up with the leader of the metadata, by its own account.
-    async fn followers(&self, leader: &str) -> Result<usize, String> {
+    /// The nodes that run and have not caught up with the leader of the metadata, by its own account.
+    async fn behind(&self, leader: &str) -> Result<Vec<&str>, String> {
         let node = self.nodes.iter().find(|node| node.launcher.name == leader);
         let node = node.ok_or_else(|| format!("{leader} leads and is not of this cluster"))?;
         let state = node.monitor("/jsz").await.map_err(|error| format!("{error:?}"))?;
         let replicas = state["meta_cluster"]["replicas"].as_array().cloned().unwrap_or_default();
-        Ok(replicas.iter().filter(|replica| replica["current"] == true && replica["offline"] != true).count())
+        let follows = |name: &str| {
+            let replica = replicas.iter().find(|replica| replica["name"] == name);
+            replica.is_some_and(|replica| replica["current"] == true && replica["offline"] != true)
+        };
+        let running = self.nodes.iter().filter(|node| node.process().is_running());
+        let names = running.map(|node| &node.launcher.name[..]);
+        Ok(names.filter(|name| *name != leader && !follows(name)).collect())
     }
 
     /// One node, from 0.
@@ -161,12 +166,23 @@ impl NatsCluster {
         self.nodes.iter().map(Nats::url).collect::<Vec<_>>().join(",")
     }
 
-    /// Creates the stream and the consumers of a directory, as [`Nats::apply`] does, replicated to every node.
+    /// Creates the stream and the consumers of a directory, as [`Nats::apply`] does, with a copy on every node. Returns when
+    /// they can be reached through each node that runs.
     ///
     /// # Errors
     /// [`Error::JetStream`](crate::Error::JetStream) with the server's reason.
     pub async fn apply(&self, directory: impl AsRef<Path>) -> Result<()> {
-        let running = self.nodes.iter().find(|node| node.process().is_running());
-        running.unwrap_or(&self.nodes[0]).apply(directory).await
+        let mut clients = Vec::new();
+        for node in self.nodes.iter().filter(|node| node.process().is_running()) {
+            clients.push(node.admin().await?);
+        }
+        let Some(first) = clients.first() else {
+            return Err(Error::Unusable("no node of the cluster runs".to_owned()));
+        };
+        let applied = apply::apply(first, directory.as_ref(), self.nodes.len()).await?;
+        for client in &clients {
+            wait::until("the stream to be reachable", QUORUM_LIMIT, || applied.reachable_from(client)).await?;
+        }
+        Ok(())
     }
 }

@@ -4,7 +4,8 @@ use std::fs;
 
 use rustix::process::{Pid, Signal};
 
-use super::ChildProcess;
+use super::{ChildProcess, KILL_GRACE};
+use crate::wait;
 
 /// A process of the machine as `/proc` shows it.
 struct Entry {
@@ -22,9 +23,12 @@ pub(crate) async fn kill_with_children(server: &ChildProcess) {
         let _ = rustix::process::kill_process(*child, Signal::KILL);
     }
     server.kill9().await;
-    while children.iter().any(|child| is_alive(*child)) {
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    }
+    let gone = wait::until("its children to be gone", KILL_GRACE, || async {
+        let alive = children.iter().filter(|child| is_alive(**child)).count();
+        if alive == 0 { Ok(()) } else { Err(alive) }
+    });
+    // What the kernel cannot end in this time it will end some time: the next start waits for it as well.
+    let _ = gone.await;
 }
 
 fn children(parent: Pid) -> Vec<Pid> {

@@ -136,7 +136,12 @@ async fn three_nodes_replicate_and_one_may_die() {
     let leader = cluster.stream_leader("EVT").await.unwrap().unwrap();
     cluster.node(leader).kill9().await;
     wait::until("a fact to be stored by the other two", Duration::from_secs(30), publish).await.unwrap();
-    assert_ne!(cluster.stream_leader("EVT").await.unwrap(), Some(leader));
+    wait::until("the others to agree on a new leader", Duration::from_secs(30), || async {
+        let now = cluster.stream_leader("EVT").await.map_err(|error| format!("{error:?}"))?;
+        if now.is_some_and(|now| now != leader) { Ok(()) } else { Err(format!("{now:?}")) }
+    })
+    .await
+    .unwrap();
 
     cluster.node(leader).restart().await.unwrap();
     cluster.ready().await.unwrap();
