@@ -54,7 +54,7 @@ impl<T, E: Into<anyhow::Error>> OrReject<T> for Result<T, E> {
 /// writers took at once. Running again from a fresh read decides it.
 #[must_use]
 pub(crate) fn is_conflict(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code());
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
     matches!(code.as_deref(), Some("40001" | "40P01" | "23505"))
 }
 

@@ -11,7 +11,7 @@ pub mod clock;
 pub mod config;
 mod consumer;
 mod context;
-// mod control;
+mod control;
 mod dead_letter;
 mod delivery;
 mod failpoints;

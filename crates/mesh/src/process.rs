@@ -23,7 +23,7 @@ use crate::mesh::Mesh;
 use crate::relay::Relay;
 use crate::service::Service;
 use crate::telemetry::Telemetry;
-use crate::{http, schema, telemetry, upkeep, wake};
+use crate::{control, http, schema, telemetry, upkeep, wake};
 
 /// Connections of the relay: one reads, two move, one keeps the leases.
 const RELAY_CONNECTIONS: u32 = 4;
@@ -152,7 +152,7 @@ fn spawn(
     if role == Role::Relay {
         return;
     }
-    // CONTROL
+    lifecycle.spawn("control", control::serve(broker.connection().client, mesh.clone(), lifecycle.clone()));
     for start in service.timers {
         start(mesh);
     }

@@ -75,8 +75,14 @@ struct Worked {
 
 /// The pull in use, or when the next one is built.
 enum Pull {
-    Open { consumer: PullConsumer, stream: Box<pull::Stream> },
+    Open(Box<Open>),
     Closed { failures: u32, due: Instant },
+}
+
+/// A running pull and the durable behind it.
+struct Open {
+    consumer: PullConsumer,
+    stream: pull::Stream,
 }
 
 impl Consumer {
@@ -144,7 +150,7 @@ impl Consumer {
 
     async fn follow(&mut self, next: NextStep) {
         match next {
-            NextStep::Yielded(yielded) => self.receive(yielded),
+            NextStep::Yielded(yielded) => self.receive(yielded.map(|yielded| *yielded)),
             NextStep::BuildDue => self.build().await,
         }
     }
@@ -196,15 +202,15 @@ impl Consumer {
         }
         let connection = self.broker.connection();
         let built = match verify(&connection, self.name, &self.registry).await {
-            Ok(consumer) => durable::pull(&consumer, self.name).await.map(|stream| (consumer, Box::new(stream))),
+            Ok(consumer) => durable::pull(&consumer, self.name).await.map(|stream| Box::new(Open { consumer, stream })),
             Err(error) => Err(error),
         };
         match built {
-            Ok((consumer, stream)) => {
+            Ok(open) => {
                 tracing::info!(consumer = self.name, "pulling");
                 self.readiness.holds(Check::Consumer);
                 self.last_message = Instant::now();
-                self.pull = Pull::Open { consumer, stream };
+                self.pull = Pull::Open(open);
             }
             Err(error) => {
                 tracing::warn!(%error, failures, "the consumer waits");
@@ -262,8 +268,8 @@ impl Consumer {
 
     /// Compares a silent pull with what the server says: messages that wait while nothing comes mean a stalled pull.
     async fn watch(&mut self) {
-        let Pull::Open { consumer, .. } = &self.pull else { return };
-        let waiting = match consumer.get_info().await {
+        let Pull::Open(open) = &self.pull else { return };
+        let waiting = match open.consumer.get_info().await {
             Ok(info) => info.num_pending,
             Err(error) => return self.rebuild("no_info", &error.to_string()),
         };
@@ -276,9 +282,9 @@ impl Consumer {
 
     async fn shut_down(mut self, soft: &CancellationToken) {
         let pull = std::mem::replace(&mut self.pull, Pull::Closed { failures: 0, due: Instant::now() });
-        if let Pull::Open { mut stream, .. } = pull {
+        if let Pull::Open(mut open) = pull {
             // Delivered to this process and not looked at yet.
-            while let Some(Some(Ok(message))) = stream.next().now_or_never() {
+            while let Some(Some(Ok(message))) = open.stream.next().now_or_never() {
                 self.receive(Some(Ok(message)));
             }
         }
@@ -301,13 +307,13 @@ impl Consumer {
 
 /// What comes next from the pull.
 enum NextStep {
-    Yielded(Option<Result<jetstream::Message, pull::MessagesError>>),
+    Yielded(Option<Box<Result<jetstream::Message, pull::MessagesError>>>),
     BuildDue,
 }
 
 async fn next(pull: &mut Pull) -> NextStep {
     match pull {
-        Pull::Open { stream, .. } => NextStep::Yielded(stream.next().await),
+        Pull::Open(open) => NextStep::Yielded(open.stream.next().await.map(Box::new)),
         Pull::Closed { due, .. } => {
             tokio::time::sleep_until(*due).await;
             NextStep::BuildDue
