@@ -1,0 +1,1 @@
+//! Documents that are generated from definitions in the code.
