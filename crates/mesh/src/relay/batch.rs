@@ -22,17 +22,12 @@ pub(super) enum BatchEnd {
     Refused(String),
 }
 
-/// Publishes the rows as one batch. `headers` are those of the rows, all of them sound.
-pub(super) async fn publish(
-    broker: &Broker,
-    id: &str,
-    rows: &[Row],
-    headers: &[Result<HeaderMap, String>],
-) -> BatchEnd {
+/// Publishes the rows as one batch.
+pub(super) async fn publish(broker: &Broker, id: &str, rows: &[Row]) -> BatchEnd {
     let client = broker.connection().client;
     let Some(last) = rows.len().checked_sub(1) else { return BatchEnd::Refused("an empty batch".to_owned()) };
-    for (index, (row, headers)) in rows.iter().zip(headers).enumerate() {
-        let headers = match marked(headers, id, index, index == last) {
+    for (index, row) in rows.iter().enumerate() {
+        let headers = match marked(row, id, index, index == last) {
             Ok(headers) => headers,
             Err(error) => return BatchEnd::Refused(error),
         };
@@ -62,8 +57,8 @@ pub(super) async fn publish(
 }
 
 /// The row's headers with the marks of its place in the batch.
-fn marked(headers: &Result<HeaderMap, String>, id: &str, index: usize, is_last: bool) -> Result<HeaderMap, String> {
-    let mut headers = headers.clone()?;
+fn marked(row: &Row, id: &str, index: usize, is_last: bool) -> Result<HeaderMap, String> {
+    let mut headers = row.wire_headers().map_err(|error| error.to_string())?;
     let mut mark = |name: async_nats::HeaderName, value: &str| {
         let value: async_nats::HeaderValue = value.parse().map_err(|_| format!("batch mark {value:?}"))?;
         headers.insert(name, value);

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use async_nats::HeaderMap;
 use async_nats::jetstream::context::{PublishAckFuture, PublishError};
 use async_nats::jetstream::message::PublishMessage;
 use futures_util::future::join_all;
@@ -45,14 +44,10 @@ impl Publisher {
     /// Publishes the rows, which are in sequence order for each key. Returns when the outcome of every row is known to be
     /// stored, refused, or unknown; nothing is left in flight.
     pub(super) async fn publish(&mut self, rows: &[Row]) -> Round {
-        let headers: Vec<_> = rows.iter().map(Row::wire_headers).collect();
         let begun = Instant::now();
-        let sound = headers.iter().all(Result::is_ok) && rows.len() <= BATCH_ROWS_MAX;
-        let wanted = if sound { self.methods.choose(rows.len()) } else { Method::Pipelined };
-        let headers: Vec<_> = headers.into_iter().map(|made| made.map_err(|error| error.to_string())).collect();
-        let round = match wanted {
-            Method::Batch => self.batch(rows, &headers).await,
-            Method::Pipelined => self.pipelined(rows, &headers).await,
+        let round = match self.methods.choose(rows.len().min(BATCH_ROWS_MAX)) {
+            Method::Batch => self.batch(rows).await,
+            Method::Pipelined => self.pipelined(rows).await,
         };
         if round.outcomes.iter().all(|outcome| matches!(outcome, Outcome::Stored(_))) {
             self.methods.measured(round.method, rows.len(), begun.elapsed());
@@ -61,9 +56,9 @@ impl Publisher {
     }
 
     /// One atomic batch; single messages when the server does not take it as one (a known id in it, a refused subject).
-    async fn batch(&mut self, rows: &[Row], headers: &[Result<HeaderMap, String>]) -> Round {
+    async fn batch(&mut self, rows: &[Row]) -> Round {
         let id = self.context.clock.draw_id().to_string();
-        match batch::publish(&self.broker, &id, rows, headers).await {
+        match batch::publish(&self.broker, &id, rows).await {
             BatchEnd::Stored(first) => {
                 let outcomes = (first..).take(rows.len()).map(Outcome::Stored).collect();
                 Round { method: Method::Batch, outcomes }
@@ -76,20 +71,20 @@ impl Publisher {
             }
             BatchEnd::Refused(why) => {
                 tracing::debug!(why, rows = rows.len(), "the batch was refused as a whole; publishing row by row");
-                self.pipelined(rows, headers).await
+                self.pipelined(rows).await
             }
         }
     }
 
     /// Waves of single messages: in each, the first unpublished row of every key. After a failure, the later rows of that
     /// key are held back, so that no retry is ever stored behind a later row.
-    async fn pipelined(&mut self, rows: &[Row], headers: &[Result<HeaderMap, String>]) -> Round {
+    async fn pipelined(&mut self, rows: &[Row]) -> Round {
         let mut outcomes = vec![Outcome::HeldBack; rows.len()];
         let mut failed: HashSet<&str> = HashSet::new();
         for wave in waves(rows) {
             let wave: Vec<usize> =
                 wave.into_iter().filter(|&index| !failed.contains(rows[index].key.as_str())).collect();
-            for (index, outcome) in self.wave(rows, headers, &wave).await {
+            for (index, outcome) in self.wave(rows, &wave).await {
                 if !matches!(outcome, Outcome::Stored(_)) {
                     failed.insert(&rows[index].key);
                 }
@@ -99,21 +94,16 @@ impl Publisher {
         Round { method: Method::Pipelined, outcomes }
     }
 
-    async fn wave(
-        &mut self,
-        rows: &[Row],
-        headers: &[Result<HeaderMap, String>],
-        wave: &[usize],
-    ) -> Vec<(usize, Outcome)> {
+    async fn wave(&mut self, rows: &[Row], wave: &[usize]) -> Vec<(usize, Outcome)> {
         let jetstream = self.broker.connection().jetstream;
         let disconnects = self.broker.events().disconnects();
         let mut settled = Vec::with_capacity(wave.len());
         let mut sent: Vec<(usize, PublishAckFuture)> = Vec::with_capacity(wave.len());
         for &index in wave {
-            match &headers[index] {
-                Err(error) => settled.push((index, Outcome::Refused(error.clone()))),
+            match rows[index].wire_headers() {
+                Err(error) => settled.push((index, Outcome::Refused(error.to_string()))),
                 Ok(headers) => {
-                    let message = PublishMessage::build().payload(rows[index].payload.clone()).headers(headers.clone());
+                    let message = PublishMessage::build().payload(rows[index].payload.clone()).headers(headers);
                     match jetstream.send_publish(rows[index].subject.clone(), message).await {
                         Ok(ack) => sent.push((index, ack)),
                         Err(error) => settled.push((index, self.judge(&rows[index], &error))),

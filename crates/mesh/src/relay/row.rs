@@ -1,7 +1,10 @@
 //! One outbox row as the relay publishes it.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use envelope::{Timestamp, headers};
+use serde::Deserialize;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -34,13 +37,17 @@ pub(super) enum RowError {
     HeaderValue { name: String },
 }
 
+/// One stored header, read without copying it.
+#[derive(Deserialize)]
+struct Pair<'a>(#[serde(borrow)] Cow<'a, str>, #[serde(borrow)] Cow<'a, str>);
+
 impl Row {
     /// The headers on the wire: those stored, the two from columns, the id for the duplicate window, and the stream that
     /// must answer.
     ///
     /// Built with fallible conversions only: the client panics on a line break.
     pub(super) fn wire_headers(&self) -> Result<async_nats::HeaderMap, RowError> {
-        let stored: Vec<(String, String)> = serde_json::from_str(&self.headers)?;
+        let stored: Vec<Pair<'_>> = serde_json::from_str(&self.headers)?;
         let mut map = async_nats::HeaderMap::new();
         let mut set = |name: &str, value: &str| {
             let refused = || RowError::HeaderValue { name: name.to_owned() };
@@ -49,14 +56,14 @@ impl Row {
             map.insert(name, parsed);
             Ok::<(), RowError>(())
         };
-        for (name, value) in &stored {
+        for Pair(name, value) in &stored {
             set(name, value)?;
         }
         set(headers::CE_TIME, &Timestamp::from_offset(self.occurred_at).to_string())?;
         set(headers::CE_SEQUENCE, &format!("{:020}", self.key_version))?;
         set(headers::NATS_MSG_ID, &self.event_id.to_string())?;
         set(headers::NATS_EXPECTED_STREAM, STREAM)?;
-        if let Some((_, parent)) = stored.iter().find(|(name, _)| name == headers::CE_TRACEPARENT) {
+        if let Some(Pair(_, parent)) = stored.iter().find(|Pair(name, _)| name == headers::CE_TRACEPARENT) {
             set(headers::TRACEPARENT, parent)?;
         }
         Ok(map)
