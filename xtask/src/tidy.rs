@@ -8,6 +8,7 @@ mod metadata;
 mod rust;
 mod sql;
 mod transactions;
+mod variables;
 mod words;
 
 use std::fmt;
@@ -71,6 +72,7 @@ fn check(tree: &Tree, graph: &Graph) -> anyhow::Result<Vec<Finding>> {
     findings.extend(sql::check(tree));
     findings.extend(transactions::check(tree));
     findings.extend(documents::check(tree));
+    findings.extend(variables::check(tree));
     Ok(findings)
 }
 

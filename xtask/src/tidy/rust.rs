@@ -1,5 +1,7 @@
 //! Rust sources as syntax.
 
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
 use super::Finding;
 use crate::tree::Tree;
 
@@ -27,4 +29,41 @@ pub(super) fn for_tests(attributes: &[syn::Attribute]) -> bool {
             _ => false,
         }
     })
+}
+
+/// A string in a source.
+#[derive(Debug)]
+pub(super) struct Literal {
+    pub(super) line: usize,
+    pub(super) text: String,
+}
+
+/// The string literals of a source, those inside macros included, without documentation.
+pub(super) fn literals(source: &str) -> Vec<Literal> {
+    let mut found = Vec::new();
+    if let Ok(tokens) = source.parse::<TokenStream>() {
+        collect(tokens, &mut found);
+    }
+    found
+}
+
+fn collect(tokens: TokenStream, found: &mut Vec<Literal>) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) if is_documentation(&group) => {}
+            TokenTree::Group(group) => collect(group.stream(), found),
+            TokenTree::Literal(literal) => {
+                if let syn::Lit::Str(text) = syn::Lit::new(literal) {
+                    found.push(Literal { line: text.span().start().line, text: text.value() });
+                }
+            }
+            TokenTree::Ident(_) | TokenTree::Punct(_) => {}
+        }
+    }
+}
+
+/// A doc comment arrives as `[doc = ".."]`.
+fn is_documentation(group: &proc_macro2::Group) -> bool {
+    group.delimiter() == Delimiter::Bracket
+        && matches!(group.stream().into_iter().next(), Some(TokenTree::Ident(name)) if name == "doc")
 }

@@ -1,8 +1,6 @@
 //! SQL that this system must not contain. Looks at migrations and at every string literal that begins like a statement.
 
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
-
-use super::Finding;
+use super::{Finding, rust};
 use crate::tree::Tree;
 
 /// Words that a statement begins with.
@@ -23,7 +21,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         findings.extend(in_statement(path, 1, text));
     }
     for (path, text) in tree.rust().filter(|(path, _)| !path.starts_with("xtask/")) {
-        for literal in literals(text) {
+        for literal in rust::literals(text) {
             if is_statement(&literal.text) {
                 findings.extend(in_statement(path, literal.line, &literal.text));
             } else if !path.starts_with(SERVERS_OF_TESTS) && lowers_durability(&literal.text) {
@@ -89,41 +87,6 @@ fn is_cursor(line: &str) -> bool {
 
 fn lowers_durability(text: &str) -> bool {
     words(text).any(|word| ["synchronous_commit", "fsync", "full_page_writes"].contains(&word))
-}
-
-struct Literal {
-    line: usize,
-    text: String,
-}
-
-/// The string literals of a source, those inside macros included, without documentation.
-fn literals(source: &str) -> Vec<Literal> {
-    let mut found = Vec::new();
-    if let Ok(tokens) = source.parse::<TokenStream>() {
-        collect(tokens, &mut found);
-    }
-    found
-}
-
-fn collect(tokens: TokenStream, found: &mut Vec<Literal>) {
-    for token in tokens {
-        match token {
-            TokenTree::Group(group) if is_documentation(&group) => {}
-            TokenTree::Group(group) => collect(group.stream(), found),
-            TokenTree::Literal(literal) => {
-                if let syn::Lit::Str(text) = syn::Lit::new(literal) {
-                    found.push(Literal { line: text.span().start().line, text: text.value() });
-                }
-            }
-            TokenTree::Ident(_) | TokenTree::Punct(_) => {}
-        }
-    }
-}
-
-/// A doc comment arrives as `[doc = ".."]`.
-fn is_documentation(group: &proc_macro2::Group) -> bool {
-    group.delimiter() == Delimiter::Bracket
-        && matches!(group.stream().into_iter().next(), Some(TokenTree::Ident(name)) if name == "doc")
 }
 
 #[cfg(test)]
