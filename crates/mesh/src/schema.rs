@@ -122,3 +122,6 @@ async fn applied(connection: &mut PgConnection, migrator: &Migrator) -> Result<B
     let applied = connection.list_applied_migrations(table).await?;
     Ok(applied.into_iter().map(|migration| (migration.version, migration.checksum.into_owned())).collect())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,18 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::StatusCode;
+use serde_json::{Value, json};
+use sqlx::migrate::Migrator;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{AssertSqlSafe, PgPool};
+use testkit::{Nats, NatsOptions, TestDatabase, wait};
+use tokio::task::JoinHandle;
+
 use super::*;
+use crate::clock::System;
+use crate::lifecycle::Check;
+use crate::{ServiceContext, schema};
 
 #[test]
 fn builds_that_are_no_versions_get_one() {
@@ -14,4 +28,116 @@ fn every_replica_hears_a_status_request_and_one_an_outbox_request() {
     let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
     assert_ne!(Verb::Status.queue_group(one), Verb::Status.queue_group(other));
     assert_eq!(Verb::Outbox.queue_group(one), Verb::Outbox.queue_group(other));
+}
+
+/// One process of the service `shop`, of which nothing but control runs.
+async fn replica(client: &Client, pool: &PgPool) -> (Lifecycle, Uuid, JoinHandle<()>) {
+    let lifecycle = Lifecycle::new();
+    let context = ServiceContext::new("shop", "1.2.3-rc.1", Arc::new(System));
+    let instance = context.instance;
+    let mesh = Mesh::new(pool.clone(), context, lifecycle.clone());
+    let serving = lifecycle.spawn("control", serve(client.clone(), mesh, lifecycle.clone()));
+    (lifecycle, instance, serving)
+}
+
+async fn shop() -> (TestDatabase, Nats) {
+    let prepare = |url: String| async move {
+        let options = url.parse::<PgConnectOptions>()?;
+        schema::migrate(&options, &Migrator::DEFAULT).await?;
+        anyhow::Ok(())
+    };
+    let database = testkit::database("control", prepare).await.unwrap();
+    (database, Nats::start(NatsOptions::new()).await.unwrap())
+}
+
+/// The answers of everybody who hears the question, `expected` of them.
+async fn ask(client: &Client, subject: &str, expected: usize) -> Vec<Value> {
+    wait::until(&format!("{expected} answers"), Duration::from_secs(20), || async {
+        let inbox = client.new_inbox();
+        let mut replies = client.subscribe(inbox.clone()).await.unwrap();
+        client.publish_with_reply(subject.to_owned(), inbox, "".into()).await.unwrap();
+        let mut answers = Vec::new();
+        while let Ok(Some(reply)) = tokio::time::timeout(Duration::from_millis(500), replies.next()).await {
+            if reply.status != Some(StatusCode::NO_RESPONDERS) {
+                answers.push(serde_json::from_slice(&reply.payload).unwrap());
+            }
+        }
+        if answers.len() == expected { Ok(answers) } else { Err(format!("{answers:?}")) }
+    })
+    .await
+    .unwrap()
+}
+
+#[tokio::test]
+async fn status_is_answered_by_every_replica_and_outbox_by_one() {
+    let (database, nats) = shop().await;
+    let client = nats.admin().await.unwrap();
+    let (one, first, serving) = replica(&client, database.pool()).await;
+    let (_other, second, _) = replica(&client, database.pool()).await;
+    one.readiness().fails(Check::Broker, "no answer");
+    let mut statuses = ask(&client, "mesh.ctl.shop.status", 2).await;
+    statuses.sort_by_key(|status| status["instance"] != first.to_string());
+    assert_eq!(statuses[0]["service"], "shop");
+    assert_eq!(statuses[0]["build"], "1.2.3-rc.1");
+    assert_eq!(statuses[0]["checks"][3], json!({ "name": "broker", "ok": false, "detail": "no answer" }));
+    assert_eq!(statuses[1]["instance"], second.to_string());
+    assert_eq!(statuses[1]["ready"], false);
+    ask(&client, "mesh.ctl.shop.outbox", 1).await;
+    one.stop();
+    serving.await.unwrap();
+    ask(&client, "mesh.ctl.shop.status", 1).await;
+}
+
+#[tokio::test]
+async fn the_outbox_tells_what_waits_behind_what() {
+    let (database, nats) = shop().await;
+    let client = nats.admin().await.unwrap();
+    let (_lifecycle, instance, _) = replica(&client, database.pool()).await;
+    let rows = format!(
+        "insert into mesh.outbox (bucket_group, event_id, subject, event_type, partition_key, key_version, headers, payload,
+                                  created_at, attempts, last_error)
+         values (3, '{waiting}', 's', 't', 'healthy', 1, '[]', '', now() - interval '10 s', 0, null),
+                (3, '{failing}', 's', 't', 'failing', 1, '[]', '', now() - interval '5 s', 2, 'refused');
+         insert into mesh.outbox_dead (bucket_group, seq, event_id, subject, event_type, partition_key, key_version,
+                                       headers, payload, occurred_at, created_at, attempts, error)
+         values (3, 99, '{dead}', 's', 't', 'dead', 1, '[]', '', now(), now(), 10, 'too large');
+         insert into mesh.outbox_relay (owner, label, expires_at) values ('{instance}', 'shop/a', now() + interval '9 s');
+         update mesh.outbox_lease set owner = '{instance}', epoch = 7, expires_at = now() + interval '9 s'
+         where bucket_group = 3;",
+        waiting = Uuid::from_u128(1),
+        failing = Uuid::from_u128(2),
+        dead = Uuid::from_u128(3),
+    );
+    sqlx::raw_sql(AssertSqlSafe(rows)).execute(database.pool()).await.unwrap();
+    let answer = ask(&client, "mesh.ctl.shop.outbox", 1).await.remove(0);
+    assert_eq!((&answer["pending"], &answer["failed"], &answer["sent_last_hour"]), (&json!(2), &json!(1), &json!(0)));
+    assert!(answer["oldest_pending_seconds"].as_f64().unwrap() >= 10.0, "{answer}");
+    assert_eq!(answer["groups"].as_array().unwrap().len(), 16);
+    let (free, held) = (&answer["groups"][0], &answer["groups"][3]);
+    assert_eq!((&free["owner"], &free["expires_in_seconds"]), (&Value::Null, &Value::Null));
+    assert_eq!((&held["label"], &held["epoch"]), (&json!("shop/a"), &json!(7)));
+    assert!((0.0..=9.0).contains(&held["expires_in_seconds"].as_f64().unwrap()), "{held}");
+    assert!(held["oldest_pending_seconds"].as_f64().unwrap() >= 10.0, "{held}");
+    let failing = &answer["backing_off"];
+    assert_eq!(failing.as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&failing[0]["key"], &failing[0]["attempts"], &failing[0]["last_error"]),
+        (&json!("failing"), &json!(2), &json!("refused"))
+    );
+    assert_eq!((&answer["dead"][0]["key"], &answer["dead"][0]["error"]), (&json!("dead"), &json!("too large")));
+}
+
+#[tokio::test]
+async fn a_request_that_cannot_be_answered_says_why() {
+    let (database, nats) = shop().await;
+    let client = nats.admin().await.unwrap();
+    database.pool().close().await;
+    let _replica = replica(&client, database.pool()).await;
+    let refused = wait::until("an answer", Duration::from_secs(20), || async {
+        let reply = client.request("mesh.ctl.shop.outbox", "".into()).await.map_err(|error| error.to_string())?;
+        let headers = reply.headers.ok_or("no headers")?;
+        let code = headers.get("Nats-Service-Error-Code").map(ToString::to_string);
+        code.ok_or_else(|| "no code".to_owned())
+    });
+    assert_eq!(refused.await.unwrap(), "500");
 }

@@ -46,3 +46,6 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, lifecycle: Life
         () = lifecycle.hard().cancelled() => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

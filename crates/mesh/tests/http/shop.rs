@@ -140,7 +140,7 @@ impl Operation for Refuse {
     async fn execute(&self, tx: &mut Tx, how: String, _: NoBody) -> Result<Reply, Problem> {
         add(tx, "refused", 1).await?;
         match how.as_str() {
-            "panic" => std::panic::panic_any("as asked"),
+            "panic" => panic!("as asked"),
             "internal" => Err(anyhow::anyhow!("the secret cause").into()),
             _ => Err(Problem::conflict("the tally is closed")),
         }
@@ -162,7 +162,7 @@ async fn by_id(Path(id): Path<Uuid>) -> String {
 }
 
 async fn panic() -> &'static str {
-    std::panic::panic_any("as asked")
+    panic!("as asked")
 }
 
 /// The running service of one test.
@@ -187,7 +187,14 @@ impl Shop {
         let address = listener.local_addr().unwrap();
         let router = bed.router().unwrap();
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { bed, gate, runs, address, http: Client::new(), _database: database }
+        Self {
+            bed,
+            gate,
+            runs,
+            address,
+            http: Client::builder().timeout(PATIENCE).build().unwrap(),
+            _database: database,
+        }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

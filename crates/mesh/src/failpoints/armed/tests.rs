@@ -1,4 +1,6 @@
+use std::os::unix::process::ExitStatusExt;
 use std::panic::catch_unwind;
+use std::process::{Command, Stdio};
 
 use super::*;
 
@@ -36,4 +38,33 @@ fn a_fault_acts_at_its_hit_and_at_no_other() {
         hit("redrive.after_requeue");
         assert!(before.elapsed() >= Duration::from_millis(20), "every hit sleeps");
     }
+}
+
+/// The fault that a child of the next test injects into itself.
+const CHILD: &str = "FAULT_OF_THE_CHILD";
+
+/// Runs itself again, in a process of its own, since that is what the faults are about.
+#[test]
+fn kill_and_stop_reach_the_whole_process() {
+    if let Ok(faults) = std::env::var(CHILD) {
+        arm(&faults.parse().unwrap());
+        hit("redrive.after_requeue");
+        return;
+    }
+    let child = |faults: &str| {
+        let this = "failpoints::armed::tests::kill_and_stop_reach_the_whole_process";
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", this]).env(CHILD, faults).stdout(Stdio::null());
+        command.spawn().unwrap()
+    };
+    let mut killed = child("redrive.after_requeue=1:kill");
+    assert_eq!(killed.wait().unwrap().signal(), Some(9));
+    let mut untouched = child("redrive.after_requeue=2:kill");
+    assert!(untouched.wait().unwrap().success(), "there is no second hit");
+    let mut stopped = child("redrive.after_requeue=1:stop");
+    let pid = rustix::process::Pid::from_child(&stopped);
+    let (_, status) = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::UNTRACED).unwrap().unwrap();
+    assert!(status.stopped(), "{status:?}");
+    stopped.kill().unwrap();
+    stopped.wait().unwrap();
 }
