@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_nats::jetstream::{self, context::ContextBuilder};
-use async_nats::{Auth, AuthError, Client, ConnectOptions, Event};
+use async_nats::{Auth, AuthError, Client, ConnectOptions, Event, HeaderMap, Message, Request};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -35,12 +35,12 @@ pub struct Broker {
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// JetStream answered with an error.
+    /// JetStream or a service answered with an error.
     #[error("{description} ({code})")]
     Api {
-        /// `err_code` of the answer.
+        /// Of the answer; JetStream's `err_code`.
         code: u64,
-        /// The server's words.
+        /// In the words of whoever answered.
         description: String,
     },
     /// The server refused the publish or the subscription.
@@ -108,11 +108,31 @@ impl Broker {
     /// # Errors
     /// See [`RequestError`].
     pub async fn request(&self, subject: &str, body: Vec<u8>) -> Result<Vec<u8>, RequestError> {
+        self.request_with_headers(subject, HeaderMap::new(), body).await
+    }
+
+    /// The same, with headers.
+    ///
+    /// # Errors
+    /// See [`RequestError`].
+    pub async fn request_with_headers(
+        &self,
+        subject: &str,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> Result<Vec<u8>, RequestError> {
+        let mut request = Request::new().payload(body.into());
+        if !headers.is_empty() {
+            request = request.headers(headers);
+        }
         // Listens before it asks.
         let refusals = self.refusals.subscribe();
         tokio::select! {
-            answer = self.client.request(subject.to_owned(), body.into()) => match answer {
-                Ok(message) => Ok(message.payload.into()),
+            answer = self.client.send_request(subject.to_owned(), request) => match answer {
+                Ok(message) => match service_error(&message) {
+                    Some(error) => Err(error),
+                    None => Ok(message.payload.into()),
+                },
                 Err(error) if error.kind() == async_nats::RequestErrorKind::NoResponders => {
                     Err(RequestError::NobodyListens(subject.to_owned()))
                 }
@@ -140,6 +160,14 @@ impl Broker {
             }),
         }
     }
+}
+
+/// What a service says instead of an answer: in headers, by the rules of the services framework.
+pub(crate) fn service_error(message: &Message) -> Option<RequestError> {
+    let headers = message.headers.as_ref()?;
+    let description = headers.get("Nats-Service-Error")?.to_string();
+    let code = headers.get("Nats-Service-Error-Code").and_then(|code| code.as_str().parse().ok()).unwrap_or_default();
+    Some(RequestError::Api { code, description })
 }
 
 /// Waits until the server refuses the publish to `subject`, or the subscription that would take the reply.

@@ -3,10 +3,14 @@
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::demo::Demo;
+use crate::dev::Dev;
+use crate::doctor::Doctor;
+use crate::order::PlaceOrder;
 use crate::outcome::{EXIT_CODES, Outcome};
 use crate::output::Format;
 use crate::target::Selection;
-use crate::{flows, nats, streams};
+use crate::{flows, nats, outbox, streams};
 
 /// The command line of the mesh
 #[derive(Debug, Parser)]
@@ -24,15 +28,26 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// A whole mesh on this machine: servers, databases, services, customers and goods
+    Dev(Dev),
+    /// The same for a moment: four orders that end in four ways; ends with 1 unless all end right
+    Demo(Demo),
+    /// Place an order
+    Order(PlaceOrder),
     /// What happened to an order
     #[command(subcommand)]
     Flows(flows::Verb),
+    /// Facts that are committed and not published yet
+    #[command(subcommand)]
+    Outbox(outbox::Verb),
     /// The stream and the consumers that nats/ declares
     #[command(subcommand)]
     Streams(streams::Verb),
     /// The users that nats/ declares
     #[command(subcommand)]
     Nats(nats::Verb),
+    /// What is wrong, and what to do about it; ends with 1 when a check failed
+    Doctor(Doctor),
     /// Completions for a shell, on standard output
     Completions {
         /// Which shell
@@ -49,9 +64,14 @@ impl Cli {
         let format = if self.json { Format::Json } else { Format::Text };
         let selection = self.selection;
         match self.verb {
+            Verb::Dev(dev) => dev.run(selection.state_dir, format).await,
+            Verb::Demo(demo) => demo.run(format).await,
+            Verb::Order(order) => order.run(&selection, format).await,
+            Verb::Outbox(verb) => outbox::run(verb, &selection.resolve()?, format).await,
             Verb::Flows(verb) => flows::run(verb, &selection.resolve()?, format).await,
             Verb::Streams(verb) => streams::run(verb, &selection.resolve()?, format).await,
             Verb::Nats(verb) => nats::run(verb, format),
+            Verb::Doctor(doctor) => doctor.run(&selection, format).await,
             Verb::Completions { shell } => {
                 clap_complete::generate(shell, &mut Self::command(), "meshctl", &mut std::io::stdout());
                 Ok(Outcome::Yes)

@@ -79,7 +79,7 @@ impl Selection {
         match (&self.state_dir, &self.nats_url) {
             (Some(directory), _) => {
                 let dev = StateDir::new(directory).running()?.ok_or_else(|| not_running(directory))?;
-                Ok(dev_target(dev, directory))
+                Ok(Target::of_run(dev, &format!("the dev run in {}", directory.display())))
             }
             (None, Some(url)) => Ok(Target {
                 nats_url: url.clone(),
@@ -90,13 +90,23 @@ impl Selection {
             (None, None) => {
                 let directory = StateDir::default_path()?;
                 let dev = StateDir::new(&directory).running()?.ok_or_else(nothing_named)?;
-                Ok(dev_target(dev, &directory))
+                Ok(Target::of_run(dev, &format!("the dev run in {}", directory.display())))
             }
         }
     }
 }
 
 impl Target {
+    /// The mesh of a `dev` run.
+    pub fn of_run(dev: DevRecord, origin: &str) -> Self {
+        Self {
+            nats_url: dev.nats.url.clone(),
+            credentials: Some(dev.nats.operator_creds.clone()),
+            dev: Some(dev),
+            origin: origin.to_owned(),
+        }
+    }
+
     /// The first replica's HTTP address of a service, for verbs that speak to it as a client would.
     ///
     /// # Errors
@@ -105,15 +115,6 @@ impl Target {
         let replicas = self.dev.as_ref().and_then(|dev| dev.services.get(service));
         let first = replicas.and_then(|replicas| replicas.first()).map(|replica| replica.http_url.as_str());
         first.ok_or_else(|| Failure::usage(format!("the HTTP address of {service} is not known here: name it")))
-    }
-}
-
-fn dev_target(dev: DevRecord, directory: &Path) -> Target {
-    Target {
-        nats_url: dev.nats.url.clone(),
-        credentials: Some(dev.nats.operator_creds.clone()),
-        origin: format!("the dev run in {}", directory.display()),
-        dev: Some(dev),
     }
 }
 

@@ -121,13 +121,14 @@ async fn a_service_answers_control_requests_of_the_operator() {
     let (nats, operator) = server(&declared()).await;
     let orders = client(&nats, "orders").await;
     let mut requests = orders.subscribe("mesh.ctl.orders.status").await.unwrap();
-    orders.flush().await.unwrap();
-    let answering = async {
+    round_trip(&orders).await;
+    let answering = tokio::spawn(async move {
         let request = requests.next().await.unwrap();
         orders.publish(request.reply.unwrap(), "ready".into()).await.unwrap();
-    };
-    let (answer, ()) = tokio::join!(operator.request("mesh.ctl.orders.status", Vec::new()), answering);
-    assert_eq!(answer.unwrap(), b"ready");
+        orders.flush().await.unwrap();
+    });
+    assert_eq!(operator.request("mesh.ctl.orders.status", Vec::new()).await.unwrap(), b"ready");
+    answering.await.unwrap();
 }
 
 #[tokio::test]
@@ -176,14 +177,13 @@ async fn nobody_listens_to_anothers_replies() {
     let payments = broker(&nats, "payments").await;
     let mut overheard = payments.client.subscribe("_INBOX_orders.>").await.unwrap();
     let mut facts = payments.client.subscribe("evt.>").await.unwrap();
-    payments.client.flush().await.unwrap();
+    round_trip(&payments.client).await;
     let orders = client(&nats, "orders").await;
     // Answered on the inbox of orders, where only orders hears it.
-    let _ = orders.request("$JS.API.STREAM.INFO.EVT", "".into()).await.unwrap();
     orders.publish("evt.orders.order_created.v1.7", "{}".into()).await.unwrap();
-    orders.flush().await.unwrap();
-    // A round trip of its own comes after anything that the server had for it.
-    payments.client.request("$JS.API.STREAM.INFO.EVT", "".into()).await.unwrap();
+    round_trip(&orders).await;
+    // Whatever the server had for payments was sent before this answer.
+    round_trip(&payments.client).await;
     for heard in [&mut overheard, &mut facts] {
         let message = tokio::time::timeout(Duration::from_millis(1), heard.next()).await;
         assert!(!matches!(message, Ok(Some(_))), "{message:?}");
@@ -195,4 +195,9 @@ async fn client(nats: &Nats, user: &str) -> Client {
     let options = ConnectOptions::with_nkey(seed.trim().to_owned());
     let options = options.custom_inbox_prefix(format!("_INBOX_{user}")).request_timeout(Some(ANSWER));
     options.connect(nats.url()).await.unwrap()
+}
+
+/// Returns when the server has taken everything that the client sent before.
+async fn round_trip(client: &Client) {
+    client.request("$JS.API.STREAM.INFO.EVT", "".into()).await.unwrap();
 }

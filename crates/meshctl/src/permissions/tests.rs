@@ -1,5 +1,7 @@
 use std::path::Path;
 
+use serde_json::json;
+
 use super::*;
 use crate::declaration::Declaration;
 
@@ -32,7 +34,8 @@ fn nobody_may_say_anothers_fact_or_touch_anothers_durable() {
 
 #[test]
 fn a_service_that_hears_nothing_gets_no_consumer() {
-    let entry = ServiceEntry { service: "clock".into(), facts: Vec::new(), actions: Vec::new(), reactions: Vec::new() };
+    let entry = json!({ "service": "clock", "facts": [], "reactions": [] });
+    let entry: ServiceEntry = serde_json::from_value(entry).unwrap();
     let clock = &users(&[entry], "EVT").users[0];
     assert_eq!(clock.permissions.publish.allow, ["mesh.wake.clock", "mesh.ops.clock"]);
 }

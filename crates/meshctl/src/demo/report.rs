@@ -1,0 +1,104 @@
+//! What the demonstration found.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::scenario::Scenario;
+use crate::flows::timeline::Timeline;
+use crate::shop::Order;
+
+/// All four orders.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    pub(super) orders: Vec<Ended>,
+}
+
+/// How one order ended.
+#[derive(Debug, Serialize)]
+pub(super) struct Ended {
+    /// Which of the four.
+    pub(super) title: &'static str,
+    /// The order at last.
+    pub(super) order: Order,
+    /// Its story.
+    pub(super) timeline: Option<Timeline>,
+    /// Minor units that the customer has less than before.
+    pub(super) charged: i64,
+    /// Pieces that are reserved more than before.
+    pub(super) reserved: i64,
+    /// What is not as it has to be.
+    pub(super) problems: Vec<String>,
+}
+
+impl Report {
+    pub(super) fn all_right(&self) -> bool {
+        self.orders.iter().all(|order| order.problems.is_empty())
+    }
+}
+
+impl Ended {
+    /// Compares how an order ended with how it has to.
+    pub(super) fn new(
+        scenario: &Scenario,
+        order: Order,
+        timeline: Option<Timeline>,
+        charged: i64,
+        reserved: i64,
+    ) -> Self {
+        let mut problems = Vec::new();
+        let mut expect = |right: bool, problem: String| {
+            if !right {
+                problems.push(problem);
+            }
+        };
+        expect(order.status == scenario.status, format!("it is {}, not {}", order.status, scenario.status));
+        let reason = order.cancel_reason.as_deref();
+        expect(reason == scenario.reason, format!("its reason is {reason:?}, not {:?}", scenario.reason));
+        expect(charged == scenario.charged, format!("it costs {charged}, not {}", scenario.charged));
+        expect(reserved == scenario.reserved, format!("it keeps {reserved} reserved, not {}", scenario.reserved));
+        match &timeline {
+            None => expect(false, "the stream has no fact of it".to_owned()),
+            Some(timeline) => {
+                let facts = facts(timeline);
+                let expected = sorted(scenario.facts.to_vec());
+                expect(facts == expected, format!("its facts are {}, not {}", facts.join(", "), expected.join(", ")));
+                expect(timeline.finished, "its flow is not finished".to_owned());
+                timeline.anomalies.iter().for_each(|anomaly| expect(false, anomaly.clone()));
+            }
+        }
+        Self { title: scenario.title, order, timeline, charged, reserved, problems }
+    }
+}
+
+/// The names of the facts of a flow, sorted.
+pub(super) fn facts(timeline: &Timeline) -> Vec<&str> {
+    sorted(timeline.facts.iter().map(crate::flows::timeline::TimelineFact::fact).collect())
+}
+
+fn sorted(mut names: Vec<&str>) -> Vec<&str> {
+    names.sort_unstable();
+    names
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, order) in self.orders.iter().enumerate() {
+            writeln!(f, "{}. {order}", number + 1)?;
+        }
+        let right = self.orders.iter().filter(|order| order.problems.is_empty()).count();
+        match self.orders.len() {
+            all if all == right => write!(f, "All {all} orders ended right: facts, money and stock agree."),
+            all => write!(f, "{right} of {all} orders ended right."),
+        }
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}\n", self.title.to_uppercase())?;
+        self.timeline.iter().try_for_each(|timeline| writeln!(f, "{timeline}"))?;
+        writeln!(f, "{}; charged {} minor units, {} reserved", self.order, self.charged, self.reserved)?;
+        self.problems.iter().try_for_each(|problem| writeln!(f, "WRONG: {problem}"))
+    }
+}

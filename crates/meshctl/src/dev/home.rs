@@ -1,0 +1,87 @@
+//! The files of a run: kept in a state directory, or gone with it.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use tempfile::TempDir;
+use testkit::{NatsOptions, PostgresOptions, scratch};
+
+use crate::output::say;
+
+/// Where root keeps what another account must be able to enter.
+const SYSTEM_CACHE: &str = "/var/cache/event-mesh";
+
+/// Where data and logs are.
+#[derive(Debug)]
+pub(super) struct Home {
+    logs: PathBuf,
+    kept: Option<PathBuf>,
+    /// Holds the logs of a run that keeps nothing; the servers then choose places of their own.
+    _scratch: Option<TempDir>,
+}
+
+impl Home {
+    /// The directory given, or one that goes with the run.
+    pub(super) fn open(kept: Option<&Path>) -> anyhow::Result<Self> {
+        let Some(directory) = kept else {
+            let scratch = scratch::dir("dev")?;
+            return Ok(Self { logs: scratch.path().to_owned(), kept: None, _scratch: Some(scratch) });
+        };
+        let logs = directory.join("logs");
+        fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
+        let directory = directory.canonicalize().with_context(|| format!("cannot find {}", directory.display()))?;
+        Ok(Self { logs, kept: Some(directory), _scratch: None })
+    }
+
+    /// The directory of the logs.
+    pub(super) fn logs(&self) -> &Path {
+        &self.logs
+    }
+
+    /// Whether the data outlives the run.
+    pub(super) fn is_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// Options of the two servers.
+    pub(super) fn server_options(&self) -> anyhow::Result<(NatsOptions, PostgresOptions)> {
+        let (nats, postgres) = (NatsOptions::new(), PostgresOptions::new());
+        let Some(directory) = &self.kept else { return Ok((nats, postgres)) };
+        Ok((nats.directory(directory.join("nats")), postgres.directory(postgres_directory(directory)?)))
+    }
+}
+
+/// The place for the data of PostgreSQL. Root has to run it as another account, which must be able to get there.
+fn postgres_directory(state: &Path) -> anyhow::Result<PathBuf> {
+    let directory = state.join("postgres");
+    if !rustix::process::geteuid().is_root() || directory.exists() {
+        return Ok(directory);
+    }
+    let mode = fs::metadata(state).with_context(|| format!("cannot look at {}", state.display()))?.permissions().mode();
+    // Passing through is not reading: each file in there has a mode of its own.
+    fs::set_permissions(state, Permissions::from_mode(mode | 0o011))
+        .with_context(|| format!("cannot let the account of PostgreSQL pass through {}", state.display()))?;
+    if anyone_may_pass(state) {
+        return Ok(directory);
+    }
+    let elsewhere = elsewhere().with_context(|| format!("cannot make a directory in {SYSTEM_CACHE}"))?;
+    say(format_args!(
+        "the account of PostgreSQL may not pass through the parents of {}: its data is in {}",
+        state.display(),
+        elsewhere.display()
+    ));
+    symlink(&elsewhere, &directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    Ok(directory)
+}
+
+fn anyone_may_pass(directory: &Path) -> bool {
+    directory.ancestors().all(|parent| fs::metadata(parent).is_ok_and(|parent| parent.mode() & 0o001 != 0))
+}
+
+fn elsewhere() -> std::io::Result<PathBuf> {
+    fs::create_dir_all(SYSTEM_CACHE)?;
+    let open = Permissions::from_mode(0o711);
+    Ok(tempfile::Builder::new().prefix("dev-").permissions(open).tempdir_in(SYSTEM_CACHE)?.keep())
+}

@@ -1,0 +1,159 @@
+//! A whole mesh from the command line: started, used, ended, killed.
+#![expect(clippy::unwrap_used, reason = "a step of a test that fails is a failed test")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use meshctl::target::DevRecord;
+use serde_json::Value;
+use testkit::wait;
+
+/// How long the end of a process may take to be seen.
+const GONE_WITHIN: Duration = Duration::from_secs(20);
+
+/// A state directory and the program that works on it. Ends what runs there when the test fails.
+struct Bench {
+    state: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { state: tempfile::Builder::new().prefix("meshctl-dev-").tempdir().unwrap() }
+    }
+
+    fn path(&self) -> &Path {
+        self.state.path()
+    }
+
+    fn meshctl(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_meshctl"));
+        command.args(arguments).arg("--state-dir").arg(self.path()).output().unwrap()
+    }
+
+    /// Runs a verb that has to end with `code`; what it printed.
+    fn expect(&self, code: i32, arguments: &[&str]) -> String {
+        let output = self.meshctl(arguments);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "meshctl {}: {told}", arguments.join(" "));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let arguments: Vec<&str> = arguments.iter().copied().chain(["--json"]).collect();
+        serde_json::from_str(&self.expect(0, &arguments)).unwrap()
+    }
+
+    fn record(&self) -> DevRecord {
+        serde_json::from_str(&fs::read_to_string(self.path().join("dev.json")).unwrap()).unwrap()
+    }
+
+    /// The command lines of all processes that name the state directory, the services by their environment.
+    fn processes(&self) -> Vec<String> {
+        let marker = self.path().to_str().unwrap();
+        let entries = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        let read = |path: &Path, file: &str| {
+            String::from_utf8_lossy(&fs::read(path.join(file)).unwrap_or_default()).replace('\0', " ")
+        };
+        entries
+            .filter(|path| read(path, "cmdline").contains(marker) || read(path, "environ").contains(marker))
+            .map(|path| read(&path, "cmdline"))
+            .collect()
+    }
+
+    async fn nothing_runs(&self) {
+        wait::until("no process of the run", GONE_WITHIN, || async {
+            let left = self.processes();
+            if left.is_empty() { Ok(()) } else { Err(left.join("; ")) }
+        })
+        .await
+        .unwrap();
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = self.meshctl(&["dev", "stop"]);
+    }
+}
+
+fn kill9(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
+#[tokio::test]
+async fn a_detached_run_serves_orders_survives_a_death_and_leaves_nothing() {
+    let bench = Bench::new();
+    bench.expect(0, &["dev", "--detach"]);
+    let record = bench.record();
+    assert_eq!(record.services.keys().collect::<Vec<_>>(), ["inventory", "orders", "payments"]);
+
+    let order = bench.json(&["order", "--wait"]);
+    assert_eq!(order["status"], "confirmed");
+    let order_id = order["order_id"].as_str().unwrap();
+    let story = bench.expect(0, &["flows", "show", order_id]);
+    assert!(story.contains("finished with OrderConfirmed"), "{story}");
+    let flow = bench.json(&["flows", "show", order_id]);
+    assert_eq!(flow["facts"].as_array().unwrap().len(), 4, "{flow}");
+    bench.expect(1, &["flows", "show", "0198c2f0-0000-7000-8000-000000000001"]);
+    bench.expect(1, &["order", "--sku", "poster", "--wait"]);
+    bench.expect(0, &["streams", "diff"]);
+    bench.expect(0, &["outbox", "status"]);
+    bench.expect(0, &["doctor"]);
+    bench.expect(2, &["dev"]);
+
+    let before = record.services["payments"][0].pid;
+    kill9(before);
+    wait::until("another process of payments", GONE_WITHIN, || async {
+        let now = bench.record().services["payments"][0].pid;
+        if now == before { Err("the same") } else { Ok(()) }
+    })
+    .await
+    .unwrap();
+    bench.expect(0, &["order", "--wait"]);
+
+    bench.expect(0, &["dev", "stop"]);
+    bench.nothing_runs().await;
+    assert!(!bench.path().join("dev.json").exists());
+    bench.expect(3, &["flows", "show", order_id]);
+
+    // What was kept is there again.
+    bench.expect(0, &["dev", "--detach", "--no-build", "--replicas", "2"]);
+    assert_eq!(bench.record().services["orders"].len(), 2);
+    assert_eq!(bench.json(&["flows", "show", order_id])["facts"], flow["facts"]);
+    bench.expect(0, &["dev", "stop"]);
+    bench.nothing_runs().await;
+}
+
+#[tokio::test]
+async fn a_killed_run_leaves_no_process_and_can_be_started_again() {
+    let bench = Bench::new();
+    bench.expect(0, &["dev", "--detach", "--empty"]);
+    assert!(bench.processes().len() >= 5, "{:?}", bench.processes());
+    kill9(bench.record().pid);
+    bench.nothing_runs().await;
+    bench.expect(3, &["outbox", "status"]);
+    bench.expect(0, &["dev", "--detach", "--no-build", "--empty"]);
+    bench.expect(0, &["dev", "stop"]);
+}
+
+#[tokio::test]
+async fn four_orders_of_the_demonstration_end_right() {
+    let bench = Bench::new();
+    let report = bench.json(&["demo"]);
+    let orders = report["orders"].as_array().unwrap();
+    let titles: Vec<&str> = orders.iter().map(|order| order["title"].as_str().unwrap()).collect();
+    assert_eq!(titles, ["confirmed", "declined", "out of stock and refunded", "cancelled in flight"]);
+    let cancelled = orders[3]["timeline"]["facts"].as_array().unwrap();
+    assert!(cancelled.iter().any(|fact| fact["type"] == "payments.refund_issued.v1"));
+}
+
+#[test]
+fn nothing_runs_where_nothing_was_started() {
+    let bench = Bench::new();
+    bench.expect(0, &["dev", "stop"]);
+    bench.expect(3, &["streams", "plan"]);
+    bench.expect(2, &["flows", "show", "not-an-id"]);
+}
