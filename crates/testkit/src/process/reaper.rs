@@ -74,8 +74,10 @@ impl Reaper {
     /// Waits until the child has ended.
     pub(super) async fn ended(&self) -> ExitStatus {
         let mut announced = self.announced.subscribe();
-        match announced.wait_for(Option::is_some).await {
-            Ok(status) => (*status).unwrap_or_default(),
+        // The guard of the watched value must not live across an await: the future is sent to other threads.
+        let status = announced.wait_for(Option::is_some).await.map(|status| *status);
+        match status {
+            Ok(status) => status.unwrap_or_default(),
             // The sender lives in `self`.
             Err(_) => std::future::pending().await,
         }
