@@ -6,6 +6,8 @@ mod sqlx_prepare;
 mod tidy;
 mod tree;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 /// Housekeeping of the repository
@@ -28,11 +30,18 @@ enum Verb {
     Ci,
 }
 
-fn main() -> anyhow::Result<()> {
-    match Cli::parse().verb {
+fn main() -> ExitCode {
+    let done = match Cli::parse().verb {
         Verb::Tidy(tidy) => tidy.run(),
         Verb::SqlxPrepare(prepare) => prepare.run(),
         Verb::Schemas(schemas) => schemas.run(),
         Verb::Ci => ci::run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }

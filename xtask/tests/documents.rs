@@ -49,9 +49,14 @@ fn the_exit_codes_are_those_that_help_tells() {
     assert!(document.contains(told), "docs/exit-codes.md does not quote {told:?}");
 }
 
-/// A row for each flag of a command that is also a variable.
+/// A row for each flag of a command and its verbs that is also a variable.
 fn variables(command: &Command) -> String {
-    let mut table = "| variable | flag | meaning |\n|---|---|---|\n".to_owned();
+    let mut rows = Vec::new();
+    collect_variables(command, &mut rows);
+    format!("| variable | flag | meaning |\n|---|---|---|\n{}", rows.concat())
+}
+
+fn collect_variables(command: &Command, rows: &mut Vec<String>) {
     for argument in command.get_arguments() {
         let Some(variable) = argument.get_env().map(|name| name.to_string_lossy()) else { continue };
         if variable == FAILPOINTS {
@@ -61,9 +66,12 @@ fn variables(command: &Command) -> String {
         let value = argument.get_value_names().unwrap_or_default().join(" ");
         let help = argument.get_long_help().or_else(|| argument.get_help()).map(ToString::to_string);
         let meaning = cell(&help.expect("a flag says what it means"));
-        table.push_str(&format!("| `{variable}` | `--{flag} {value}` | {meaning} |\n"));
+        let row = format!("| `{variable}` | `--{flag} {value}` | {meaning} |\n");
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
     }
-    table
+    command.get_subcommands().for_each(|verb| collect_variables(verb, rows));
 }
 
 fn cell(text: &str) -> String {
