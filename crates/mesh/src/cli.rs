@@ -99,6 +99,7 @@ fn parse(
         .name(name)
         .bin_name(name)
         .version(build)
+        .about(format!("The service {name} of the mesh"))
         .try_get_matches_from(arguments)
         .map_err(ParseError::CommandLine)?;
     let CommandLine { command, arguments } =

@@ -30,7 +30,7 @@ pub struct Arguments {
     #[arg(long, env = "MESH_MIGRATION_DATABASE_URL", hide_env_values = true, value_name = "URL", global = true)]
     pub migration_database_url: Option<String>,
 
-    /// NATS servers, separated by commas, as nats://host:port
+    /// NATS servers, separated by commas, as nats://host:port, without a user: that is what the credentials are for
     #[arg(long, env = "MESH_NATS_URL", hide_env_values = true, value_name = "URLS", global = true)]
     pub nats_url: Option<String>,
 
@@ -46,11 +46,11 @@ pub struct Arguments {
     #[arg(long, env = "MESH_DRAIN_SECONDS", value_name = "SECONDS", global = true)]
     pub drain_seconds: Option<String>,
 
-    /// Most connections to the database at once [default: 16]
+    /// Most connections of requests and handlers to the database; the relay has four of its own [default: 16]
     #[arg(long, env = "MESH_DATABASE_CONNECTIONS_MAX", value_name = "COUNT", global = true)]
     pub database_connections_max: Option<String>,
 
-    /// Most facts handled at once; at least two connections must remain for HTTP and the relay
+    /// Most facts handled at once; at least two connections must remain for requests
     /// [default: 16, or the connections less two]
     #[arg(long, env = "MESH_CONCURRENCY", value_name = "COUNT", global = true)]
     pub concurrency: Option<String>,
@@ -64,7 +64,7 @@ pub struct Arguments {
     #[arg(long, env = "MESH_NEWER_VERSION_WAIT_SECONDS", value_name = "SECONDS", global = true)]
     pub newer_version_wait_seconds: Option<String>,
 
-    /// What is logged, as level or target=level, separated by commas [default: info]
+    /// What is logged, as level or target=level, separated by commas [default: info,async_nats=warn]
     #[arg(long, env = "MESH_LOG", value_name = "FILTER", global = true)]
     pub log: Option<String>,
 
@@ -95,7 +95,7 @@ pub struct Config {
     pub listen: SocketAddr,
     /// How long work in flight may take after the first signal.
     pub drain: Duration,
-    /// Most connections to the database at once.
+    /// Most connections of requests and handlers to the database.
     pub database_connections_max: u32,
     /// Most facts handled at once.
     pub concurrency: u32,
@@ -133,10 +133,11 @@ const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Ad
 const DRAIN: Duration = Duration::from_secs(20);
 const DATABASE_CONNECTIONS_MAX: u32 = 16;
 const CONCURRENCY: u32 = 16;
-/// Connections that handlers of facts never take: one for a request, one for the relay.
+/// Connections that handlers of facts never take, so that requests are answered under any backlog.
 const CONNECTIONS_RESERVED: u32 = 2;
 const NEWER_VERSION_WAIT: Duration = Duration::from_secs(600);
-const LOG_FILTER: &str = "info";
+/// The client of NATS says at level info again what we log ourselves.
+const LOG_FILTER: &str = "info,async_nats=warn";
 
 impl Config {
     /// The defaults with the two addresses that have none: for programs that embed a service.

@@ -76,7 +76,7 @@ fn lenient(migrator: &Migrator) -> Migrator {
     }
 }
 
-/// Whether this build can run on the database. Warns when the schema is newer.
+/// Whether this build can run on the database. Warns when the schema is newer, and when commits may be lost.
 ///
 /// # Errors
 /// [`SchemaError::Older`], [`SchemaError::Changed`], or that the database cannot be asked.
@@ -103,7 +103,21 @@ pub(crate) async fn check(
             tracing::warn!(newer, table = %migrator.table_name, "the schema is newer than this build");
         }
     }
+    warn_of_lost_commits(connection).await?;
     if pending.is_empty() { Ok(()) } else { Err(SchemaError::Older { service, pending }) }
+}
+
+/// Without synchronous commits a crash of the server undoes transactions whose facts may be in the stream already.
+async fn warn_of_lost_commits(connection: &mut PgConnection) -> Result<(), SchemaError> {
+    let setting = sqlx::query_scalar!(r#"select current_setting('synchronous_commit') as "setting!""#)
+        .fetch_one(&mut *connection)
+        .await?;
+    if setting == "off" {
+        tracing::warn!(synchronous_commit = setting, "a crash of the database may undo what was published");
+    } else {
+        tracing::debug!(synchronous_commit = setting, "commits survive a crash of the database");
+    }
+    Ok(())
 }
 
 fn title(migration: &Migration) -> String {

@@ -42,6 +42,7 @@ fn unknown_variables_stop_every_command_that_reads_them() {
 fn help_explains_every_variable_and_code() {
     let Err(ParseError::CommandLine(help)) = parse_all(&["--help"], &[]) else { unreachable!("help is no run") };
     let text = help.to_string();
+    assert!(text.starts_with("The service orders of the mesh"), "{text}");
     for expected in ["MESH_DATABASE_URL", "MESH_OTLP_ENDPOINT", "migrate", "describe", "Exit codes"] {
         assert!(text.contains(expected), "{expected} in {text}");
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use async_nats::ServerAddr;
 use tracing_subscriber::EnvFilter;
 
 use super::{
@@ -105,12 +106,17 @@ impl Arguments {
             found.add("MESH_NATS_URL", None, "is required");
             return None;
         };
-        let readable = given.split(',').all(|server| async_nats::ServerAddr::from_str(server.trim()).is_ok());
-        if !readable {
-            // The value may hold a token or a password.
-            found.add("MESH_NATS_URL", None, "expected nats://host:port, several separated by commas");
-        }
-        readable.then(|| given.to_owned())
+        let servers: Result<Vec<ServerAddr>, _> = given.split(',').map(|server| server.trim().parse()).collect();
+        let problem = match servers {
+            Ok(servers) if servers.iter().any(ServerAddr::has_user_pass) => {
+                "must not contain a user, a password or a token; MESH_NATS_CREDS names a file that does"
+            }
+            Ok(_) => return Some(given.to_owned()),
+            Err(_) => "expected nats://host:port, several separated by commas",
+        };
+        // Without its value, which may hold what must not be printed.
+        found.add("MESH_NATS_URL", None, problem);
+        None
     }
 
     fn nats_creds(&self, found: &mut Findings) -> Option<PathBuf> {

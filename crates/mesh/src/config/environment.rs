@@ -6,6 +6,9 @@ use super::{Arguments, ConfigError};
 
 const PREFIX: &str = "MESH_";
 
+/// Variables of the command line, `meshctl`, which may be set in a shell that starts a service as well.
+const OF_THE_COMMAND_LINE: [&str; 3] = ["MESH_STATE_DIR", "MESH_NATS_MONITOR_URL", "MESH_ORDERS_URL"];
+
 /// One error for each variable with the prefix `MESH_` that no flag reads, naming the nearest one that exists.
 ///
 /// Variables that Kubernetes injects for a service whose name starts with `mesh` are not ours and pass.
@@ -16,7 +19,8 @@ pub fn unknown_variables(variables: impl IntoIterator<Item = (String, String)>) 
         variables.into_iter().map(|(name, _)| name).filter(|name| name.starts_with(PREFIX)).collect();
     let linked: Vec<&str> = ours.iter().filter_map(|name| name.strip_suffix("_SERVICE_HOST")).collect();
     ours.iter()
-        .filter(|name| !known.contains(name) && !is_service_link(name, &linked))
+        .filter(|name| !known.contains(name) && !OF_THE_COMMAND_LINE.contains(&name.as_str()))
+        .filter(|name| !is_service_link(name, &linked))
         .map(|name| {
             let problem = match nearest(name, &known) {
                 Some(near) => format!("unknown variable; did you mean {near}?"),

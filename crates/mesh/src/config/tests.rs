@@ -108,6 +108,16 @@ fn passwords_do_not_print() {
 }
 
 #[test]
+fn secrets_do_not_go_into_addresses() {
+    for nats_url in ["nats://orders:hunter2@a:4222", "nats://a:4222,nats://hunter2@b:4222"] {
+        let arguments = Arguments { nats_url: Some(nats_url.to_owned()), ..complete() };
+        let errors = arguments.check(Vec::new()).unwrap_err();
+        assert_eq!(variables(&errors), ["MESH_NATS_URL"]);
+        assert!(!errors.to_string().contains("hunter2"), "{errors}");
+    }
+}
+
+#[test]
 fn migrations_prefer_their_own_address() {
     let own = Arguments { migration_database_url: Some("postgres://owner@direct/orders".to_owned()), ..complete() };
     assert_eq!(format!("{:?}", own.check_migration(Vec::new()).unwrap()), "postgres://***@direct:5432/orders");
@@ -130,6 +140,7 @@ fn unknown_variables_name_the_nearest() {
         Some("MESH_QQQQQQQQQQ: unknown variable; --help lists those that exist")
     );
     assert_eq!(unknown("MESH_LISTEN"), None);
+    assert_eq!(unknown("MESH_STATE_DIR"), None, "the command line of the mesh reads it");
     assert_eq!(unknown("PATH"), None);
 }
 

@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 use crate::lifecycle::Readiness;
 use crate::telemetry::metrics::Exposition;
 
+/// What every service answers beside its own routes.
+pub(super) const PATHS: [&str; 4] = ["/livez", "/readyz", "/metrics", "/openapi.json"];
+
 /// The Prometheus text format.
 const METRICS_MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -26,10 +29,11 @@ pub(super) struct Admin {
 
 impl Admin {
     pub(super) fn routes(self) -> Router {
-        let mut routes = Router::new().route("/livez", get(live)).route("/readyz", get(ready));
-        routes = routes.route("/metrics", get(metrics));
+        let [live_path, ready_path, metrics_path, openapi_path] = PATHS;
+        let mut routes =
+            Router::new().route(live_path, get(live)).route(ready_path, get(ready)).route(metrics_path, get(metrics));
         if self.openapi.is_some() {
-            routes = routes.route("/openapi.json", get(openapi));
+            routes = routes.route(openapi_path, get(openapi));
         }
         routes.with_state(self)
     }

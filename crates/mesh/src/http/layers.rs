@@ -9,9 +9,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use envelope::TraceContext;
 use tokio::time::Instant;
-use tracing::{Instrument, field};
+use tracing::{Instrument, Span, field};
 
-use super::Problem;
+use super::{Problem, admin};
 use crate::telemetry::{metrics, trace};
 
 /// The outermost layer: one span and one measurement per request, and every error as a problem.
@@ -19,6 +19,20 @@ pub(super) async fn observe(request: Request, next: Next) -> Response {
     let started = Instant::now();
     let operation = operation(&request);
     let path = request.uri().path().to_owned();
+    let span = span(&request, &operation);
+    let response = async { settle(next.run(request).await, path).await }.instrument(span.clone()).await;
+    let status = response.status().as_u16();
+    span.record("http.response.status_code", status);
+    metrics::http_request(&operation, status, started.elapsed());
+    response
+}
+
+/// The span of a request, in the trace that its client started. What probes ask every few seconds is in no trace.
+fn span(request: &Request, operation: &str) -> Span {
+    let path = request.uri().path();
+    if admin::PATHS.contains(&path) {
+        return Span::none();
+    }
     let span = tracing::info_span!(
         "http_request",
         otel.name = operation,
@@ -30,11 +44,7 @@ pub(super) async fn observe(request: Request, next: Next) -> Response {
     if let Some(parent) = trace_context(request.headers()) {
         trace::set_parent(&span, &parent);
     }
-    let response = async { settle(next.run(request).await, path).await }.instrument(span.clone()).await;
-    let status = response.status().as_u16();
-    span.record("http.response.status_code", status);
-    metrics::http_request(&operation, status, started.elapsed());
-    response
+    span
 }
 
 /// Method and route, which are few; never the path, which has ids.

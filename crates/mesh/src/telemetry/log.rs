@@ -1,6 +1,6 @@
 //! The subscriber of the process: where log lines and spans go.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -111,7 +111,7 @@ fn lines<S>(format: LogFormat) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
 {
-    let layer = tracing_subscriber::fmt::layer().with_writer(io::stdout);
+    let layer = tracing_subscriber::fmt::layer().with_writer(io::stdout).with_ansi(io::stdout().is_terminal());
     match format {
         LogFormat::Text => layer.boxed(),
         LogFormat::Json => layer.json().flatten_event(true).with_span_list(false).boxed(),
