@@ -8,6 +8,7 @@ mod durable;
 mod gate;
 mod lanes;
 mod message;
+mod pulling;
 mod work;
 
 use std::collections::HashMap;
@@ -15,8 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream;
-use async_nats::jetstream::consumer::PullConsumer;
-use async_nats::jetstream::consumer::pull::{self, MessagesErrorKind};
+use async_nats::jetstream::consumer::pull;
 use futures_util::{FutureExt, StreamExt};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -33,6 +33,7 @@ pub(crate) use durable::{DurableError, verify};
 use gate::Gate;
 use lanes::Lanes;
 use message::{KeepAlive, Pending};
+use pulling::{NextStep, Open, Pull, next, reason};
 use work::{Answer, work};
 
 /// Pauses before the pull is built again.
@@ -71,18 +72,6 @@ struct Worked {
     key: String,
     pending: Pending,
     answer: Answer,
-}
-
-/// The pull in use, or when the next one is built.
-enum Pull {
-    Open(Box<Open>),
-    Closed { failures: u32, due: Instant },
-}
-
-/// A running pull and the durable behind it.
-struct Open {
-    consumer: PullConsumer,
-    stream: pull::Stream,
 }
 
 impl Consumer {
@@ -305,35 +294,9 @@ impl Consumer {
     }
 }
 
-/// What comes next from the pull.
-enum NextStep {
-    Yielded(Option<Box<Result<jetstream::Message, pull::MessagesError>>>),
-    BuildDue,
-}
-
-async fn next(pull: &mut Pull) -> NextStep {
-    match pull {
-        Pull::Open(open) => NextStep::Yielded(open.stream.next().await.map(Box::new)),
-        Pull::Closed { due, .. } => {
-            tokio::time::sleep_until(*due).await;
-            NextStep::BuildDue
-        }
-    }
-}
-
 async fn sleep_until(instant: Option<Instant>) {
     match instant {
         Some(instant) => tokio::time::sleep_until(instant).await,
         None => std::future::pending().await,
-    }
-}
-
-fn reason(kind: MessagesErrorKind) -> &'static str {
-    match kind {
-        MessagesErrorKind::MissingHeartbeat => "missing_heartbeat",
-        MessagesErrorKind::ConsumerDeleted => "consumer_deleted",
-        MessagesErrorKind::NoResponders => "no_responders",
-        MessagesErrorKind::RequestLimitExceeded => "request_limit",
-        MessagesErrorKind::Pull | MessagesErrorKind::PushBasedConsumer | MessagesErrorKind::Other => "error",
     }
 }
