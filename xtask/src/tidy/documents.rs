@@ -19,6 +19,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         findings.extend(links(tree, path, &lines));
         findings.extend(test_references(tree, path, &lines));
         findings.extend(promises(path, &lines));
+        findings.extend(quotes(tree, path, text));
     }
     let architecture = tree.files.get(ARCHITECTURE).map(|text| markdown::prose(text)).unwrap_or_default();
     findings.extend(invariants(&architecture));
@@ -69,6 +70,17 @@ fn test_references(tree: &Tree, path: &str, lines: &[Line<'_>]) -> Vec<Finding> 
             if !exists {
                 findings.push(Finding::new(path, line.number, format!("there is no test `{test}` in `{file}`")));
             }
+        }
+    }
+    findings
+}
+
+/// Code below `<!-- from: path -->` stands in that file, word for word.
+fn quotes(tree: &Tree, path: &str, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (line, source, code) in markdown::quotes(text) {
+        if !tree.files.get(source).is_some_and(|text| text.contains(code)) {
+            findings.push(Finding::new(path, line, format!("this is not what stands in `{source}`")));
         }
     }
     findings

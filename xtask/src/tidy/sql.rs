@@ -85,8 +85,14 @@ fn is_cursor(line: &str) -> bool {
     })
 }
 
+/// Names a setting that durability rests on, other than to look at it.
 fn lowers_durability(text: &str) -> bool {
-    words(text).any(|word| ["synchronous_commit", "fsync", "full_page_writes"].contains(&word))
+    let settings = ["synchronous_commit", "fsync", "full_page_writes"];
+    let mut places = settings.iter().flat_map(|setting| text.match_indices(setting));
+    places.any(|(start, _)| {
+        let before = text[..start].trim_end_matches([' ', '(', '\'']);
+        !before.ends_with("current_setting") && !before.ends_with("show")
+    })
 }
 
 #[cfg(test)]
@@ -139,6 +145,8 @@ mod tests {
     fn durability_is_not_lowered() {
         assert_eq!(found("a.rs", "const A: &str = \"set local synchronous_commit = off\";").len(), 1);
         assert_eq!(found("a.rs", "const A: &str = \"-c fsync=off\";").len(), 1);
+        assert_eq!(found("a.rs", "const A: &str = \"select set_config('fsync', 'off', true)\";").len(), 1);
+        assert!(found("a.rs", "const A: &str = \"select current_setting('synchronous_commit')\";").is_empty());
         assert!(found("crates/testkit/src/postgres.rs", "const A: &str = \"fsync=off\";").is_empty());
     }
 }

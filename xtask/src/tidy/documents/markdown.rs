@@ -48,6 +48,22 @@ pub(super) fn test_references(line: &str) -> Vec<(&str, &str)> {
     spans.filter_map(reference).collect()
 }
 
+/// The fenced blocks below a comment `<!-- from: path -->`, as line, path and code.
+pub(super) fn quotes(document: &str) -> Vec<(usize, &str, &str)> {
+    let mut found = Vec::new();
+    for (start, mark) in document.match_indices("<!-- from: ") {
+        let rest = &document[start + mark.len()..];
+        let quote = rest.split_once(" -->\n```").and_then(|(source, fence)| {
+            let (_language, block) = fence.split_once('\n')?;
+            Some((source, block.split_once("```")?.0))
+        });
+        // A comment without a block quotes a file that does not exist.
+        let (source, code) = quote.unwrap_or((rest.lines().next().unwrap_or_default(), rest));
+        found.push((document[..start].lines().count() + 1, source, code));
+    }
+    found
+}
+
 /// The names that links can point at within a document: its headings, as the forges make them.
 pub(super) fn anchors(document: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();

@@ -31,6 +31,15 @@ fn a_named_test_exists() {
 }
 
 #[test]
+fn quoted_code_stands_where_it_is_quoted_from() {
+    let quote = "Look:\n\n<!-- from: a/tests/all.rs -->\n```rust\nfn it_holds() {}\n```\n";
+    assert!(problems("README.md", quote).is_empty());
+    let other = quote.replace("it_holds() {}", "it_holds() { }");
+    assert_eq!(problems("README.md", &other), ["README.md:3: this is not what stands in `a/tests/all.rs`"]);
+    assert_eq!(problems("README.md", &quote.replace("```rust", "Rust:")).len(), 1);
+}
+
+#[test]
 fn every_row_of_a_table_of_promises_names_a_test() {
     let table = "| promise | held by |\n|---|---|\n| one | `a/tests/all.rs::it_holds` |\n| two | review |\n";
     assert_eq!(problems("README.md", table), ["README.md:4: a promise that no test holds: name one, or take it out"]);
