@@ -3,8 +3,11 @@
 use std::fmt;
 
 use serde::Serialize;
+use serde_json::json;
 
 use super::scenario::Scenario;
+use crate::dev::demo_data::{CURRENCY, SCALE};
+use crate::flows::phrase::money;
 use crate::flows::timeline::Timeline;
 use crate::shop::Order;
 
@@ -98,7 +101,9 @@ impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n", self.title.to_uppercase())?;
         self.timeline.iter().try_for_each(|timeline| writeln!(f, "{timeline}"))?;
-        writeln!(f, "{}; charged {} minor units, {} reserved", self.order, self.charged, self.reserved)?;
+        let charged = json!({ "minor": self.charged, "currency": CURRENCY, "scale": SCALE });
+        let charged = money(&charged).unwrap_or_default();
+        writeln!(f, "The customer paid {charged} in all; pieces reserved: {}.", self.reserved)?;
         self.problems.iter().try_for_each(|problem| writeln!(f, "WRONG: {problem}"))
     }
 }

@@ -14,6 +14,8 @@ pub const PLENTY: &str = "mug";
 pub const SOLD_OUT: &str = "poster";
 /// The currency of everything here.
 pub const CURRENCY: &str = "EUR";
+/// Digits of its minor unit.
+pub const SCALE: u32 = 2;
 
 /// Minor units on the accounts.
 const RICH_BALANCE: i64 = 100_000_000;

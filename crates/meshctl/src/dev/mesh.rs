@@ -10,9 +10,10 @@ use futures_util::future::{join_all, try_join_all};
 use testkit::{ChildProcess, Nats, Postgres};
 
 use super::home::Home;
+use super::ports::Port;
 use super::replica::{Plan, Replica};
 use super::servers::nats_users;
-use super::{SERVICES, binaries, demo_data, ports};
+use super::{SERVICES, binaries, demo_data};
 use crate::broker::Broker;
 use crate::declaration::{self, Declaration};
 use crate::output::say;
@@ -95,14 +96,16 @@ impl DevMesh {
     async fn start_services(&mut self, programs: &Path, replicas: usize) -> anyhow::Result<()> {
         say(format_args!("starting {}", SERVICES.join(", ")));
         let plans = try_join_all(SERVICES.iter().map(|service| self.prepare(service, programs))).await?;
+        let http = reqwest::Client::builder().timeout(PROBE_WITHIN).build().context("cannot make an HTTP client")?;
+        let mut starts = Vec::new();
         for plan in plans {
             for index in 0..replicas {
-                let address = ports::address(plan.service, index)?;
-                self.replicas.push(Plan { index, address, ..plan.clone() }.start()?);
+                let port = Port::take(plan.service, index)?;
+                starts.push(Plan { index, ..plan.clone() }.start(port, &http));
             }
         }
-        let http = reqwest::Client::builder().timeout(PROBE_WITHIN).build().context("cannot make an HTTP client")?;
-        try_join_all(self.replicas.iter().map(|replica| replica.ready(&http))).await.map(drop)
+        self.replicas = try_join_all(starts).await?;
+        Ok(())
     }
 
     /// Makes the database of a service and brings its tables up to date.
@@ -115,7 +118,6 @@ impl DevMesh {
             database_url: self.postgres.url_for(service, service),
             nats_url: self.nats.url(),
             nats_creds: self.nats.creds_file(service)?.to_owned(),
-            address: ([127, 0, 0, 1], 0).into(),
             logs: self.home.logs().to_owned(),
         };
         plan.migrate().await?;

@@ -9,6 +9,7 @@ use anyhow::Context;
 use testkit::{ChildProcess, Program, wait};
 use tokio::time::Instant;
 
+use super::ports::Port;
 use crate::output::say;
 use crate::target::ServiceRecord;
 
@@ -49,8 +50,6 @@ pub(super) struct Plan {
     pub(super) nats_url: String,
     /// Its own credentials there.
     pub(super) nats_creds: PathBuf,
-    /// Its HTTP address.
-    pub(super) address: SocketAddr,
     /// The directory of the logs.
     pub(super) logs: PathBuf,
 }
@@ -59,6 +58,7 @@ pub(super) struct Plan {
 #[derive(Debug)]
 pub(super) struct Replica {
     plan: Plan,
+    port: Port,
     process: Mutex<Arc<ChildProcess>>,
 }
 
@@ -77,22 +77,23 @@ impl Plan {
         Ok(())
     }
 
-    /// Starts the replica; it need not be ready yet.
+    /// Starts the replica and waits until it takes requests and facts.
     ///
     /// # Errors
-    /// When there can be no such process.
-    pub(super) fn start(self) -> anyhow::Result<Replica> {
-        let process = Mutex::new(Arc::new(self.spawn()?));
-        Ok(Replica { plan: self, process })
+    /// With the last lines of its log, when it ends before or is not ready in time.
+    pub(super) async fn start(self, port: Port, http: &reqwest::Client) -> anyhow::Result<Replica> {
+        let process = Mutex::new(Arc::new(self.spawn(port.address())?));
+        let replica = Replica { plan: self, port, process };
+        replica.ready(http).await.map(|()| replica)
     }
 
-    fn spawn(&self) -> anyhow::Result<ChildProcess> {
+    fn spawn(&self, address: SocketAddr) -> anyhow::Result<ChildProcess> {
         let program = self
             .program(&format!("{}-{}", self.service, self.index))
             .env("MESH_DATABASE_URL", &self.database_url)
             .env("MESH_NATS_URL", &self.nats_url)
             .env("MESH_NATS_CREDS", &self.nats_creds)
-            .env("MESH_LISTEN", self.address.to_string());
+            .env("MESH_LISTEN", address.to_string());
         Ok(ChildProcess::spawn(program)?)
     }
 
@@ -110,7 +111,7 @@ impl Replica {
     /// Its entry in `dev.json`.
     pub(super) fn record(&self) -> ServiceRecord {
         ServiceRecord {
-            http_url: format!("http://{}", self.plan.address),
+            http_url: format!("http://{}", self.port.address()),
             database_url: self.plan.database_url.clone(),
             pid: self.process().pid(),
         }
@@ -126,13 +127,9 @@ impl Replica {
         Arc::clone(&self.process.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits until it takes requests and facts.
-    ///
-    /// # Errors
-    /// With the last lines of its log, when it ends before or is not ready in time.
-    pub(super) async fn ready(&self, http: &reqwest::Client) -> anyhow::Result<()> {
+    async fn ready(&self, http: &reqwest::Client) -> anyhow::Result<()> {
         let process = self.process();
-        let url = format!("http://{}/readyz", self.plan.address);
+        let url = format!("http://{}/readyz", self.port.address());
         let answer = wait::until("an answer of /readyz", READY_WITHIN, || async {
             if let Some(status) = process.exit_status() {
                 return Ok(Err(anyhow::anyhow!("{} ended with {status}:\n{}", process.name(), self.last_words())));
@@ -159,7 +156,10 @@ impl Replica {
             say(format_args!("{} ended with {status}, starting it again:\n{}", process.name(), self.last_words()));
             pause = if since.elapsed() > GROWN_UP { RESTART_PAUSE } else { (pause * 2).min(RESTART_PAUSE_MAX) };
             tokio::time::sleep(pause).await;
-            let next = self.plan.spawn().with_context(|| format!("cannot start {} again", process.name()))?;
+            let next = self
+                .plan
+                .spawn(self.port.address())
+                .with_context(|| format!("cannot start {} again", process.name()))?;
             *self.process.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
             changed()?;
         }
