@@ -1,7 +1,6 @@
 //! What the NATS client reports outside of any call: connection changes and refusals.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_nats::{Event, ServerError};
@@ -16,8 +15,15 @@ pub(crate) struct BrokerEvents {
     /// How often the connection was lost.
     disconnects: watch::Sender<u64>,
     lame_duck: AtomicBool,
-    /// Subjects that the server refused to let us publish to, with its words.
-    refused: Mutex<HashMap<String, String>>,
+    refusals: watch::Sender<Refusals>,
+}
+
+/// Publishes that the server refused for want of a permission.
+#[derive(Debug, Default)]
+struct Refusals {
+    count: u64,
+    /// By subject: which refusal was the last, and the server's words.
+    last: HashMap<String, (u64, String)>,
 }
 
 impl BrokerEvents {
@@ -48,9 +54,11 @@ impl BrokerEvents {
         tracing::error!(%error, "the NATS server refused an operation");
         if let ServerError::Other(text) = error
             && let Some(subject) = refused_publish(text)
-            && let Ok(mut refused) = self.refused.lock()
         {
-            refused.insert(subject.to_owned(), text.clone());
+            self.refusals.send_modify(|refusals| {
+                refusals.count += 1;
+                refusals.last.insert(subject.to_owned(), (refusals.count, text.clone()));
+            });
         }
     }
 
@@ -79,9 +87,36 @@ impl BrokerEvents {
         let _ = self.connected.subscribe().wait_for(|connected| *connected).await;
     }
 
-    /// The server's words if it refused a publish to `subject` since the last call for it.
-    pub(crate) fn take_refusal(&self, subject: &str) -> Option<String> {
-        self.refused.lock().ok()?.remove(subject)
+    /// Grows with every publish that the server refused.
+    pub(crate) fn refusals(&self) -> u64 {
+        self.refusals.borrow().count
+    }
+
+    /// Waits until the server refuses more publishes than `seen`; returns how many it has refused by then.
+    pub(crate) async fn refused_since(&self, seen: u64) -> u64 {
+        // The sender lives as long as `self`.
+        self.refusals
+            .subscribe()
+            .wait_for(|refusals| refusals.count > seen)
+            .await
+            .map_or(seen, |refusals| refusals.count)
+    }
+
+    /// Waits until the server refuses a publish to `subject`, after it had refused `seen` others; returns its words.
+    pub(crate) async fn refused(&self, seen: u64, subject: &str) -> String {
+        let mut counted = seen;
+        loop {
+            if let Some(words) = self.refusal(seen, subject) {
+                return words;
+            }
+            counted = self.refused_since(counted).await;
+        }
+    }
+
+    /// The server's words if it refused a publish to `subject` after it had refused `seen` others.
+    pub(crate) fn refusal(&self, seen: u64, subject: &str) -> Option<String> {
+        let refusals = self.refusals.borrow();
+        refusals.last.get(subject).filter(|(number, _)| *number > seen).map(|(_, words)| words.clone())
     }
 }
 
@@ -99,12 +134,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_publish_names_its_subject_once() {
+    fn a_refused_publish_is_known_by_its_subject_to_those_who_published_before_it() {
         let events = BrokerEvents::default();
-        let text = "Permissions Violation for Publish to \"evt.orders.order_created.v1.7\"";
-        events.record(&Event::ServerError(ServerError::Other(text.to_owned())));
-        assert_eq!(events.take_refusal("evt.orders.order_created.v1.7").as_deref(), Some(text));
-        assert_eq!(events.take_refusal("evt.orders.order_created.v1.7"), None);
+        let subject = "evt.orders.order_created.v1.7";
+        let text = format!("Permissions Violation for Publish to \"{subject}\"");
+        let seen = events.refusals();
+        events.record(&Event::ServerError(ServerError::Other(text.clone())));
+        assert_eq!(events.refusal(seen, subject), Some(text));
+        assert_eq!(events.refusal(seen, "evt.orders.order_created.v1.8"), None);
+        assert_eq!(events.refusal(events.refusals(), subject), None, "it says nothing about a later publish");
     }
 
     #[test]

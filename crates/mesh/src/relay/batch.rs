@@ -7,6 +7,7 @@ use async_nats::jetstream::response::Response;
 use async_nats::{Request, client::RequestErrorKind};
 
 use super::outcome::{self, Outcome};
+use super::publish::Since;
 use super::row::Row;
 use crate::broker::{ACK_TIMEOUT, Broker};
 use crate::failpoints;
@@ -25,6 +26,8 @@ pub(super) enum BatchEnd {
 /// Publishes the rows as one batch.
 pub(super) async fn publish(broker: &Broker, id: &str, rows: &[Row]) -> BatchEnd {
     let client = broker.connection().client;
+    let events = broker.events();
+    let since = Since::now(events);
     let Some(last) = rows.len().checked_sub(1) else { return BatchEnd::Refused("an empty batch".to_owned()) };
     for (index, row) in rows.iter().enumerate() {
         let headers = match marked(row, id, index, index == last) {
@@ -38,7 +41,6 @@ pub(super) async fn publish(broker: &Broker, id: &str, rows: &[Row]) -> BatchEnd
             failpoints::hit("relay.mid_batch");
             continue;
         }
-        let disconnects = broker.events().disconnects();
         let request = Request::new().headers(headers).payload(row.payload.clone()).timeout(Some(ACK_TIMEOUT));
         let commit = client.send_request(row.subject.clone(), request);
         failpoints::hit("relay.after_publish_before_ack");
@@ -48,7 +50,9 @@ pub(super) async fn publish(broker: &Broker, id: &str, rows: &[Row]) -> BatchEnd
                 Err(error) if error.kind() == RequestErrorKind::MaxPayloadExceeded => BatchEnd::Refused(error.to_string()),
                 Err(error) => BatchEnd::Unknown(error.to_string()),
             },
-            () = broker.events().disconnected_since(disconnects) => {
+            // A refused commit is never answered; a refused message before it is missing when the commit arrives.
+            words = events.refused(since.refusals, &row.subject) => BatchEnd::Refused(words),
+            () = events.disconnected_since(since.disconnects) => {
                 BatchEnd::Unknown("the connection was lost before the acknowledgement".to_owned())
             }
         };

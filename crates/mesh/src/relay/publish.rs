@@ -1,18 +1,21 @@
 //! Sending rows to JetStream and learning what became of each. Nothing here touches the database.
 
 use std::collections::{HashMap, HashSet};
+use std::future::IntoFuture;
 use std::sync::Arc;
 
-use async_nats::jetstream::context::{PublishAckFuture, PublishError};
+use async_nats::jetstream::context::PublishError;
 use async_nats::jetstream::message::PublishMessage;
-use futures_util::future::join_all;
+use async_nats::jetstream::publish::PublishAck;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
 use super::batch::{self, BatchEnd};
 use super::method::{BATCH_ROWS_MAX, Method, MethodChoice};
 use super::outcome::{self, Outcome};
 use super::row::Row;
-use crate::broker::Broker;
+use crate::broker::{Broker, BrokerEvents};
 use crate::context::ServiceContext;
 use crate::failpoints;
 
@@ -22,6 +25,8 @@ pub(super) struct Publisher {
     broker: Arc<Broker>,
     context: Arc<ServiceContext>,
     methods: MethodChoice,
+    /// Nobody knows what became of the last batch.
+    batch_in_doubt: bool,
     /// Acknowledgements that never came. Each leaks an entry in the client, so after many the client is replaced.
     lost_acks: u64,
 }
@@ -38,14 +43,16 @@ pub(super) struct Round {
 
 impl Publisher {
     pub(super) fn new(broker: Arc<Broker>, context: Arc<ServiceContext>) -> Self {
-        Self { broker, context, methods: MethodChoice::default(), lost_acks: 0 }
+        Self { broker, context, methods: MethodChoice::default(), batch_in_doubt: false, lost_acks: 0 }
     }
 
     /// Publishes the rows, which are in sequence order for each key. Returns when the outcome of every row is known to be
     /// stored, refused, or unknown; nothing is left in flight.
     pub(super) async fn publish(&mut self, rows: &[Row]) -> Round {
         let begun = Instant::now();
-        let round = match self.methods.choose(rows.len().min(BATCH_ROWS_MAX)) {
+        let wanted =
+            if self.batch_in_doubt { Method::Pipelined } else { self.methods.choose(rows.len().min(BATCH_ROWS_MAX)) };
+        let round = match wanted {
             Method::Batch => self.batch(rows).await,
             Method::Pipelined => self.pipelined(rows).await,
         };
@@ -64,7 +71,9 @@ impl Publisher {
                 Round { method: Method::Batch, outcomes }
             }
             BatchEnd::Unknown(why) => {
-                // The rows may be stored. They are sent again one by one: a known id in a batch would refuse it whole.
+                // The rows are sent again one by one: if they are stored, a batch of known ids would be refused whole, and
+                // if one of them is at fault, only that way tells which.
+                self.batch_in_doubt = true;
                 tracing::warn!(why, rows = rows.len(), "the outcome of an atomic batch is unknown");
                 let outcomes = vec![Outcome::Unknown(why); rows.len()];
                 Round { method: Method::Batch, outcomes }
@@ -96,46 +105,82 @@ impl Publisher {
 
     async fn wave(&mut self, rows: &[Row], wave: &[usize]) -> Vec<(usize, Outcome)> {
         let jetstream = self.broker.connection().jetstream;
-        let disconnects = self.broker.events().disconnects();
+        let since = Since::now(self.broker.events());
         let mut settled = Vec::with_capacity(wave.len());
-        let mut sent: Vec<(usize, PublishAckFuture)> = Vec::with_capacity(wave.len());
+        let mut open = HashSet::with_capacity(wave.len());
+        let sent = FuturesUnordered::new();
         for &index in wave {
             match rows[index].wire_headers() {
                 Err(error) => settled.push((index, Outcome::Refused(error.to_string()))),
                 Ok(headers) => {
                     let message = PublishMessage::build().payload(rows[index].payload.clone()).headers(headers);
                     match jetstream.send_publish(rows[index].subject.clone(), message).await {
-                        Ok(ack) => sent.push((index, ack)),
-                        Err(error) => settled.push((index, self.judge(&rows[index], &error))),
+                        Ok(ack) => {
+                            open.insert(index);
+                            sent.push(ack.into_future().map(move |ack| (index, ack)));
+                        }
+                        Err(error) => settled.push((index, outcome::from_error(&error))),
                     }
                 }
             }
             failpoints::hit("relay.mid_batch");
         }
         failpoints::hit("relay.after_publish_before_ack");
-        let indices: Vec<usize> = sent.iter().map(|(index, _)| *index).collect();
-        let acks = join_all(sent.into_iter().map(|(_, ack)| ack.into_future()));
-        tokio::select! {
-            acks = acks => settled.extend(indices.into_iter().zip(acks).map(|(index, ack)| {
-                let outcome = match ack {
-                    Ok(ack) => outcome::from_ack(&ack),
-                    Err(error) => self.judge(&rows[index], &error),
-                };
-                (index, outcome)
-            })),
-            // No acknowledgement crosses a lost connection: waiting out the time-out would only delay the return.
-            () = self.broker.events().disconnected_since(disconnects) => {
-                self.lost_acks += indices.len() as u64;
-                let lost = |index| (index, Outcome::Unknown("the connection was lost before the acknowledgement".to_owned()));
-                settled.extend(indices.into_iter().map(lost));
-            }
+        self.acknowledgements(rows, sent, open, since, &mut settled).await;
+        if settled.iter().any(|(_, outcome)| matches!(outcome, Outcome::Stored(_))) {
+            self.batch_in_doubt = false;
         }
         settled
     }
 
-    fn judge(&mut self, row: &Row, error: &PublishError) -> Outcome {
-        self.lost_acks += 1;
-        outcome::from_error(error, self.broker.events().take_refusal(&row.subject))
+    /// Waits until something is known about every row that was sent.
+    async fn acknowledgements(
+        &mut self,
+        rows: &[Row],
+        mut sent: FuturesUnordered<impl Future<Output = (usize, Result<PublishAck, PublishError>)>>,
+        mut open: HashSet<usize>,
+        since: Since,
+        settled: &mut Vec<(usize, Outcome)>,
+    ) {
+        let events = Arc::clone(self.broker.events());
+        let disconnected = events.disconnected_since(since.disconnects);
+        let refused = events.refused_since(since.refusals);
+        tokio::pin!(disconnected, refused);
+        while !open.is_empty() {
+            tokio::select! {
+                Some((index, ack)) = sent.next() => if open.remove(&index) {
+                    settled.push((index, self.judge(ack)));
+                },
+                // A refused publish is never acknowledged: waiting out the time-out would hold up the other keys.
+                seen = &mut refused => {
+                    refused.set(events.refused_since(seen));
+                    open.retain(|&index| match events.refusal(since.refusals, &rows[index].subject) {
+                        Some(words) => {
+                            self.lost_acks += 1;
+                            settled.push((index, Outcome::Refused(words)));
+                            false
+                        }
+                        None => true,
+                    });
+                }
+                // No acknowledgement crosses a lost connection either.
+                () = &mut disconnected => {
+                    self.lost_acks += open.len() as u64;
+                    let lost = || Outcome::Unknown("the connection was lost before the acknowledgement".to_owned());
+                    settled.extend(open.drain().map(|index| (index, lost())));
+                }
+            }
+        }
+    }
+
+    fn judge(&mut self, ack: Result<PublishAck, PublishError>) -> Outcome {
+        match ack {
+            Ok(ack) => outcome::from_ack(&ack),
+            Err(error) => {
+                self.lost_acks += 1;
+                outcome::from_error(&error)
+            }
+        }
     }
 
     /// Replaces the client when it has leaked too much, and says whether it did.
@@ -149,6 +194,19 @@ impl Publisher {
             tracing::warn!(%error, "the NATS client could not be replaced");
         }
         true
+    }
+}
+
+/// What the client had reported when a publish began: what it reports after it is about that publish, or a later one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Since {
+    pub(super) disconnects: u64,
+    pub(super) refusals: u64,
+}
+
+impl Since {
+    pub(super) fn now(events: &BrokerEvents) -> Self {
+        Self { disconnects: events.disconnects(), refusals: events.refusals() }
     }
 }
 
