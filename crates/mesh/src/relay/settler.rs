@@ -27,7 +27,8 @@ pub(super) struct Settler {
     owner: Uuid,
     clock: SharedClock,
     stop: CancellationToken,
-    running: VecDeque<JoinHandle<Moved>>,
+    /// What is being moved, and the task that moves it.
+    running: VecDeque<(Vec<i64>, JoinHandle<bool>)>,
 }
 
 /// A finished move.
@@ -49,42 +50,44 @@ impl Settler {
     /// Starts a move; returns those that had to end first.
     pub(super) async fn start(&mut self, identity: StreamIdentity, rows: Vec<Acknowledged>) -> Vec<Moved> {
         let finished = self.finish(MOVES_MAX - 1).await;
+        let sequences = rows.iter().map(|row| row.seq).collect();
         let (pool, owner, clock, stop) = (self.pool.clone(), self.owner, self.clock.clone(), self.stop.clone());
-        self.running
-            .push_back(tokio::spawn(async move { move_rows(&pool, owner, &clock, &stop, identity, rows).await }));
+        let task = tokio::spawn(async move { move_rows(&pool, owner, &clock, &stop, identity, &rows).await });
+        self.running.push_back((sequences, task));
         finished
     }
 
     /// Waits until at most `most` moves are running; returns those that ended.
     pub(super) async fn finish(&mut self, most: usize) -> Vec<Moved> {
         let mut finished = Vec::new();
-        while self.running.len() > most || self.running.front().is_some_and(JoinHandle::is_finished) {
-            let Some(oldest) = self.running.pop_front() else { break };
-            match oldest.await {
-                Ok(moved) => finished.push(moved),
-                Err(error) => tracing::error!(%error, "a task that moves acknowledged rows ended"),
-            }
+        while self.running.len() > most || self.running.front().is_some_and(|(_, task)| task.is_finished()) {
+            let Some((sequences, task)) = self.running.pop_front() else { break };
+            let complete = task.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "a task that moves acknowledged rows ended");
+                false
+            });
+            finished.push(Moved { sequences, complete });
         }
         finished
     }
 }
 
+/// Whether all rows were moved.
 async fn move_rows(
     pool: &PgPool,
     owner: Uuid,
     clock: &SharedClock,
     stop: &CancellationToken,
     identity: StreamIdentity,
-    rows: Vec<Acknowledged>,
-) -> Moved {
-    let sequences = rows.iter().map(|row| row.seq).collect();
+    rows: &[Acknowledged],
+) -> bool {
     let mut failures = 0;
     loop {
         failpoints::hit("relay.after_ack_before_mark");
-        match settle::move_sent(pool, owner, identity, &rows).await {
+        match settle::move_sent(pool, owner, identity, rows).await {
             Ok(moved) => {
                 failpoints::hit("relay.after_mark");
-                return Moved { sequences, complete: moved == rows.len() as u64 };
+                return moved == rows.len() as u64;
             }
             Err(error) => {
                 failures += 1;
@@ -93,7 +96,7 @@ async fn move_rows(
         }
         tokio::select! {
             () = tokio::time::sleep(jittered(BACKOFF.delay(failures), &**clock)) => {}
-            () = stop.cancelled() => return Moved { sequences, complete: false },
+            () = stop.cancelled() => return false,
         }
     }
 }
