@@ -42,9 +42,10 @@ impl BlockedKeys {
         }
     }
 
-    /// Takes over what the database says about dead rows.
-    pub(super) fn set_dead(&mut self, keys: impl IntoIterator<Item = String>) {
-        self.dead = keys.into_iter().collect();
+    /// Takes over what the database says about dead rows. Returns whether a key is free again.
+    pub(super) fn set_dead(&mut self, keys: impl IntoIterator<Item = String>) -> bool {
+        let before = std::mem::replace(&mut self.dead, keys.into_iter().collect());
+        !before.is_subset(&self.dead)
     }
 
     /// A row of the key has just been put aside.
@@ -64,9 +65,15 @@ impl BlockedKeys {
         self.dead.contains(key) || self.backing_off.get(key).is_some_and(|entry| entry.until > now)
     }
 
-    /// When the first waiting key may be tried again.
-    pub(super) fn next_due(&self) -> Option<Instant> {
-        self.backing_off.values().map(|entry| entry.until).min()
+    /// When the first key that waits at `now` may be tried again. A key that is due already does not count: its rows may
+    /// have left this relay with a lease, and waiting for them would be no wait at all.
+    pub(super) fn next_due(&self, now: Instant) -> Option<Instant> {
+        self.backing_off.values().map(|entry| entry.until).filter(|until| *until > now).min()
+    }
+
+    /// Forgets the failures of keys that have been due for so long that their rows must have left this relay.
+    pub(super) fn prune(&mut self, now: Instant) {
+        self.backing_off.retain(|_, entry| entry.until + BACKOFF.longest > now);
     }
 }
 
@@ -80,13 +87,26 @@ mod tests {
         let mut keys = BlockedKeys::default();
         keys.failed("a", start, 1.0);
         assert!(keys.is_held("a", start) && !keys.is_held("b", start));
-        assert_eq!(keys.next_due(), Some(start + Duration::from_millis(200)));
+        assert_eq!(keys.next_due(start), Some(start + Duration::from_millis(200)));
         keys.failed("a", start, 1.0);
-        assert_eq!(keys.next_due(), Some(start + Duration::from_millis(400)));
+        assert_eq!(keys.next_due(start), Some(start + Duration::from_millis(400)));
         assert_eq!(keys.held(start + Duration::from_millis(400)), Vec::<String>::new(), "due, so it may be claimed");
         keys.stored("a");
         keys.failed("a", start, 1.0);
-        assert_eq!(keys.next_due(), Some(start + Duration::from_millis(200)), "success resets the back-off");
+        assert_eq!(keys.next_due(start), Some(start + Duration::from_millis(200)), "success resets the back-off");
+    }
+
+    #[test]
+    fn a_key_whose_rows_have_gone_elsewhere_neither_wakes_the_relay_nor_stays() {
+        let start = Instant::now();
+        let mut keys = BlockedKeys::default();
+        keys.failed("a", start, 1.0);
+        let due = start + Duration::from_millis(200);
+        assert_eq!(keys.next_due(due), None, "a wait until then would return at once, again and again");
+        keys.prune(due);
+        assert_eq!(keys.backing_off.len(), 1, "its next failure is the second");
+        keys.prune(due + Duration::from_secs(30));
+        assert_eq!(keys.backing_off.len(), 0);
     }
 
     #[test]
@@ -95,7 +115,8 @@ mod tests {
         let mut keys = BlockedKeys::default();
         keys.died("a");
         assert_eq!(keys.held(now + Duration::from_secs(86_400)), ["a"]);
-        keys.set_dead([]);
+        assert!(!keys.set_dead(["a".to_owned(), "b".to_owned()]), "none is free");
+        assert!(keys.set_dead(["b".to_owned()]));
         assert!(!keys.is_held("a", now));
     }
 }

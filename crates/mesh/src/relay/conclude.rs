@@ -13,15 +13,25 @@ use super::settler::Moved;
 use super::{Relay, TurnError};
 use crate::telemetry::metrics::{self, PublishMethod};
 
+/// What a round says as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RoundEnd {
+    /// Every row was stored.
+    Stored,
+    /// Some rows were stored or refused, others not.
+    Partly,
+    /// No row was stored and none refused: the broker as a whole is in trouble, and no key is to blame.
+    Nothing,
+}
+
 impl Relay {
-    /// Acts on the outcomes of a round. Returns whether the round said anything good, or at least something about single
-    /// rows; if not, the broker as a whole is in trouble and no key is to blame.
+    /// Acts on the outcomes of a round.
     pub(super) async fn conclude(
         &mut self,
         identity: StreamIdentity,
         rows: &[Row],
         round: Round,
-    ) -> Result<bool, TurnError> {
+    ) -> Result<RoundEnd, TurnError> {
         let mut stored = Vec::with_capacity(rows.len());
         let mut unknown = Vec::new();
         let mut refused = Vec::new();
@@ -42,7 +52,11 @@ impl Relay {
             given_back.push(row.seq);
         }
         metrics::relay_published(published_as(round.method), stored.len() as u64);
-        let speaks = !stored.is_empty() || !refused.is_empty();
+        let end = match (stored.len() == rows.len(), stored.is_empty() && refused.is_empty()) {
+            (true, _) => RoundEnd::Stored,
+            (false, false) => RoundEnd::Partly,
+            (false, true) => RoundEnd::Nothing,
+        };
         if !stored.is_empty() {
             let moved = self.settler.start(identity, stored).await;
             self.take_in(moved);
@@ -52,14 +66,14 @@ impl Relay {
             metrics::relay_failed("unknown");
             tracing::warn!(rows = unknown.len(), why, "the outcome of publishes is unknown; they are sent again");
         }
-        if speaks {
-            let (now, scale) = (Instant::now(), 0.5 + self.context.clock.random() / 2.0);
+        if end == RoundEnd::Partly {
+            let (now, scale) = (Instant::now(), self.jitter());
             unknown.iter().for_each(|(row, _)| self.reader.blocked.failed(&row.key, now, scale));
         }
         for (row, why) in refused {
             self.refuse(row, &why).await?;
         }
-        Ok(speaks)
+        Ok(end)
     }
 
     /// A row that the broker refused: counted, held back with its key, put aside after the attempts.
@@ -71,11 +85,22 @@ impl Relay {
             settle::move_dead(&self.pool, self.context.instance, row, why).await?;
             self.reader.blocked.died(&row.key);
         } else {
-            settle::count_refusal(&self.pool, self.context.instance, row, why).await?;
-            let scale = 0.5 + self.context.clock.random() / 2.0;
+            // Held back before it is counted: the count may fail.
+            let scale = self.jitter();
             self.reader.blocked.failed(&row.key, Instant::now(), scale);
+            settle::count_refusal(&self.pool, self.context.instance, row, why).await?;
         }
         Ok(())
+    }
+
+    fn jitter(&self) -> f64 {
+        0.5 + self.context.clock.random() / 2.0
+    }
+
+    /// What was read ahead rests on the round before it: it may hold later rows of a key whose earlier row was not stored.
+    pub(super) fn drop_ahead(&mut self) {
+        let ahead = std::mem::take(&mut self.ahead);
+        self.reader.give_back(ahead.iter().map(|row| row.seq));
     }
 
     pub(super) fn take_in(&mut self, moved: Vec<Moved>) {
@@ -96,8 +121,7 @@ impl Relay {
     pub(super) fn forget(&mut self, why: &'static str) {
         tracing::warn!(why, "the relay reads anew");
         metrics::relay_failed("lease_lost");
-        let ahead = std::mem::take(&mut self.ahead);
-        self.reader.give_back(ahead.iter().map(|row| row.seq));
+        self.drop_ahead();
         self.reader.set_leases(&[]);
         self.held = Held { renewal: self.held.renewal, ..Held::default() };
         self.shared.doubt();

@@ -32,6 +32,7 @@ use crate::context::ServiceContext;
 use crate::failpoints;
 use crate::failure::Backoff;
 use crate::telemetry::metrics::{self, RelayState};
+use conclude::RoundEnd;
 use keeper::{Held, Shared};
 use publish::Publisher;
 use reader::Reader;
@@ -147,11 +148,11 @@ impl Relay {
         }
         let identity = self.stream_identity().await?;
         self.follow_dead_keys().await?;
+        self.reader.advance_floors().await?;
         let mut rows = self.reader.still_publishable(std::mem::take(&mut self.ahead), Instant::now());
         if rows.is_empty() {
             rows = self.reader.claim().await?;
         }
-        self.reader.advance_floors().await?;
         if rows.is_empty() {
             metrics::relay_state(RelayState::Idle);
             self.wait_for_facts(soft).await;
@@ -160,6 +161,7 @@ impl Relay {
         self.idle_polls = 0;
         failpoints::hit("relay.after_claim");
         if self.held.deadline.is_none_or(|deadline| Instant::now() >= deadline) {
+            self.reader.give_back(rows.iter().map(|row| row.seq));
             self.forget("the lease ran out before the rows could be published");
             return Ok(());
         }
@@ -178,18 +180,28 @@ impl Relay {
             (self.publisher.publish(&rows).await, Ok(Vec::new()))
         };
         // The outcomes first: what was stored must be moved even when reading ahead failed.
-        let any_stored = self.conclude(identity, &rows, round).await?;
+        let ended = self.conclude(identity, &rows, round).await;
         self.ahead = ahead?;
+        if !matches!(ended, Ok(RoundEnd::Stored)) {
+            self.drop_ahead();
+        }
         if self.publisher.replace_leaky_client().await {
             self.stream = None;
         }
-        if any_stored { Ok(()) } else { Err(TurnError::Broker("no row of the round was stored".to_owned())) }
+        match ended? {
+            RoundEnd::Stored | RoundEnd::Partly => Ok(()),
+            RoundEnd::Nothing => Err(TurnError::Broker("no row of the round was stored".to_owned())),
+        }
     }
 
     fn follow_leases(&mut self) {
         let newest = self.shared.held.borrow().clone();
         if newest.renewal == self.held.renewal {
             return;
+        }
+        if newest.leases.iter().any(|lease| !self.held.leases.contains(lease)) {
+            // The holder before may have put a row aside a moment ago.
+            self.dead_keys_due = Instant::now();
         }
         self.reader.set_leases(&newest.leases);
         metrics::relay_leases(newest.leases.len() as u64);
@@ -199,7 +211,8 @@ impl Relay {
 
     async fn follow_dead_keys(&mut self) -> Result<(), TurnError> {
         if Instant::now() >= self.dead_keys_due {
-            self.reader.blocked.set_dead(settle::dead_keys(&self.pool).await?);
+            self.reader.set_dead_keys(settle::dead_keys(&self.pool).await?);
+            self.reader.blocked.prune(Instant::now());
             self.dead_keys_due = Instant::now() + DEAD_KEYS_EVERY;
         }
         Ok(())
@@ -236,8 +249,9 @@ impl Relay {
 
     async fn wait_for_facts(&mut self, soft: &CancellationToken) {
         self.idle_polls = self.idle_polls.saturating_add(1);
-        let poll = Instant::now() + POLL.delay(self.idle_polls);
-        let until = self.reader.blocked.next_due().map_or(poll, |due| due.min(poll));
+        let now = Instant::now();
+        let poll = now + POLL.delay(self.idle_polls);
+        let until = self.reader.blocked.next_due(now).map_or(poll, |due| due.min(poll));
         tokio::select! {
             () = self.context.wake.for_relay() => self.idle_polls = 0,
             () = tokio::time::sleep_until(until) => {}

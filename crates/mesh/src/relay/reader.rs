@@ -45,6 +45,8 @@ pub(super) struct Reader {
     pub(super) blocked: BlockedKeys,
     /// Claimed and neither settled nor given back.
     in_flight: HashSet<i64>,
+    /// The keys that the last claim left out.
+    left_out: Vec<String>,
     evidence: Option<Evidence>,
     floor_due: Instant,
     late_commits_due: Instant,
@@ -60,6 +62,7 @@ impl Reader {
             groups: Vec::new(),
             blocked: BlockedKeys::default(),
             in_flight: HashSet::new(),
+            left_out: Vec::new(),
             evidence: None,
             floor_due: now,
             late_commits_due: now,
@@ -75,6 +78,17 @@ impl Reader {
             self.groups.push(same.copied().unwrap_or(Group { lease, floor: 0, position: 0 }));
         }
         if self.groups.iter().any(|group| group.floor == 0) {
+            self.settled_up_to = None;
+        }
+    }
+
+    /// Takes over the keys behind dead rows. A key that is not among them any more had its row put back, at its old
+    /// sequence, which may lie below the floor: everything is read anew.
+    pub(super) fn set_dead_keys(&mut self, keys: Vec<String>) {
+        if self.blocked.set_dead(keys) {
+            for group in &mut self.groups {
+                (group.floor, group.position) = (0, 0);
+            }
             self.settled_up_to = None;
         }
     }
@@ -105,9 +119,13 @@ impl Reader {
             any |= self.in_flight.remove(&seq);
         }
         if any {
-            for group in &mut self.groups {
-                group.position = group.floor;
-            }
+            self.read_from_floors();
+        }
+    }
+
+    fn read_from_floors(&mut self) {
+        for group in &mut self.groups {
+            group.position = group.floor;
         }
     }
 
@@ -126,6 +144,7 @@ impl Reader {
     pub(super) async fn claim(&mut self) -> sqlx::Result<Vec<Row>> {
         let now = Instant::now();
         let held = self.blocked.held(now);
+        self.follow_released_keys(&held, now);
         let few = self.in_flight.len() <= IN_FLIGHT_FEW;
         if !few && now >= self.late_commits_due {
             self.late_commits_due = now + LATE_COMMITS_EVERY;
@@ -138,20 +157,42 @@ impl Reader {
         let extra = if few { self.in_flight.len() } else { 0 };
         let per_group = BATCH_ROWS_MAX.div_ceil(ranges.len().max(1)).max(64) + extra;
         let limit = i64::try_from(per_group).unwrap_or(i64::MAX);
-        let mut rows = claim::above(&self.pool, &ranges, &held, limit).await?;
-        rows.retain(|row| {
-            let new = !self.in_flight.contains(&row.seq);
-            if !new {
-                read_up_to(&mut self.groups, row);
-            }
-            new
-        });
-        cut(&mut rows);
-        for row in &rows {
-            self.in_flight.insert(row.seq);
-            read_up_to(&mut self.groups, row);
+        let rows = claim::above(&self.pool, &ranges, &held, limit).await?;
+        Ok(self.take(rows))
+    }
+
+    /// Claims went on above the rows of a key that was held back. Now that it may be published again, its first row must
+    /// be found before its later ones.
+    fn follow_released_keys(&mut self, held: &[String], now: Instant) {
+        if self.left_out.iter().any(|key| !self.blocked.is_held(key, now)) {
+            self.read_from_floors();
         }
-        Ok(rows)
+        self.left_out = held.to_vec();
+    }
+
+    /// Of rows that were read, those that make the next round: not in flight, within its limits. The positions stop at
+    /// the first row that does not fit, so that the next claim begins with it.
+    fn take(&mut self, rows: Vec<Row>) -> Vec<Row> {
+        let mut taken = Vec::with_capacity(rows.len().min(BATCH_ROWS_MAX));
+        let mut bytes = 0;
+        for row in rows {
+            let is_new = !self.in_flight.contains(&row.seq);
+            if is_new {
+                bytes += row.bytes();
+                let fits = taken.len() < BATCH_ROWS_MAX && bytes <= ROUND_BYTES_MAX;
+                if !fits && !taken.is_empty() {
+                    break;
+                }
+            }
+            if let Some(group) = self.groups.iter_mut().find(|group| group.lease.bucket_group == row.bucket_group) {
+                group.position = group.position.max(row.seq);
+            }
+            if is_new {
+                self.in_flight.insert(row.seq);
+                taken.push(row);
+            }
+        }
+        taken
     }
 
     /// A row below the position that is not in flight was committed late: the next claim reads from there.
@@ -209,21 +250,4 @@ impl Group {
         let after = if from_floor { self.floor } else { self.position };
         Range { bucket_group: self.lease.bucket_group, epoch: self.lease.epoch, after }
     }
-}
-
-fn read_up_to(groups: &mut [Group], row: &Row) {
-    if let Some(group) = groups.iter_mut().find(|group| group.lease.bucket_group == row.bucket_group) {
-        group.position = group.position.max(row.seq);
-    }
-}
-
-/// Cuts a round to its limits. Rows of one key are in order, so what is cut of a key is its end.
-fn cut(rows: &mut Vec<Row>) {
-    let mut bytes = 0;
-    let within = rows.iter().take(BATCH_ROWS_MAX).take_while(|row| {
-        bytes += row.bytes();
-        bytes <= ROUND_BYTES_MAX
-    });
-    let length = within.count().max(1);
-    rows.truncate(length);
 }

@@ -117,5 +117,5 @@ pub(super) async fn move_dead(pool: &PgPool, owner: Uuid, row: &Row, error: &str
 
 /// The keys whose rows wait behind one that was put aside.
 pub(super) async fn dead_keys(pool: &PgPool) -> sqlx::Result<Vec<String>> {
-    sqlx::query_scalar!("select distinct partition_key from mesh.outbox_dead limit 10000").fetch_all(pool).await
+    sqlx::query_scalar!("select distinct partition_key from mesh.outbox_dead").fetch_all(pool).await
 }
