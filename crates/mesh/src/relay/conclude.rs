@@ -112,9 +112,6 @@ impl Relay {
                 self.forget("acknowledged rows did not leave the outbox: a lease was lost");
             }
         }
-        if self.reader.in_flight() == 0 {
-            self.shared.set_busy([]);
-        }
     }
 
     /// Drops everything that rests on the leases, and asks for them anew.

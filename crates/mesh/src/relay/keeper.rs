@@ -2,15 +2,22 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use sqlx::PgPool;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::leases::{self, Lease, RENEWAL};
+use super::leases::{self, Lease};
 use crate::clock::jittered;
 use crate::context::ServiceContext;
+
+/// How often leases are renewed and shared out anew.
+const RENEWAL: Duration = Duration::from_secs(3);
+
+/// The same while a group is being handed over: until its rows in flight have been moved.
+const HAND_OVER: Duration = Duration::from_millis(250);
 
 /// The leases that this relay holds, as last heard from the database.
 #[derive(Debug, Clone, Default)]
@@ -26,17 +33,24 @@ pub(super) struct Held {
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub(super) held: watch::Sender<Held>,
-    /// Groups with rows in flight.
-    busy: Mutex<HashSet<i16>>,
+    work: Mutex<Work>,
     renew_now: Notify,
 }
 
+/// What the relay is doing.
+#[derive(Debug, Clone, Default)]
+struct Work {
+    /// The renewal that it has taken over: it reads from no group that is not part of it.
+    followed: u64,
+    /// Groups with rows in flight.
+    busy: HashSet<i16>,
+}
+
 impl Shared {
-    /// Names the groups that are not to be given up right now.
-    pub(super) fn set_busy(&self, groups: impl IntoIterator<Item = i16>) {
-        if let Ok(mut busy) = self.busy.lock() {
-            busy.clear();
-            busy.extend(groups);
+    /// Says which renewal the relay has taken over and which groups have rows in flight.
+    pub(super) fn report(&self, followed: u64, busy: HashSet<i16>) {
+        if let Ok(mut work) = self.work.lock() {
+            *work = Work { followed, busy };
         }
     }
 
@@ -45,8 +59,11 @@ impl Shared {
         self.renew_now.notify_one();
     }
 
-    fn busy(&self) -> Vec<i16> {
-        self.busy.lock().map(|busy| busy.iter().copied().collect()).unwrap_or_default()
+    /// Whether the relay is done with a group that it was told to leave: it has heard of that, and nothing is in flight.
+    fn has_left(&self, group: i16) -> bool {
+        let held = self.held.borrow();
+        let told = held.leases.iter().all(|lease| lease.bucket_group != group);
+        told && self.work.lock().is_ok_and(|work| work.followed == held.renewal && !work.busy.contains(&group))
     }
 }
 
@@ -55,16 +72,22 @@ pub(super) async fn keep(pool: PgPool, context: Arc<ServiceContext>, shared: Arc
     let owner = context.instance;
     let label = format!("{}@{} pid {}", context.name, context.build, std::process::id());
     while !stop.is_cancelled() {
-        match leases::renew(&pool, owner, &label, &shared.busy()).await {
-            Ok(renewal) => shared.held.send_modify(|held| {
-                held.leases = renewal.leases;
-                held.deadline = Some(renewal.deadline);
-                held.renewal += 1;
-            }),
+        let mut pause = RENEWAL;
+        match leases::renew(&pool, owner, &label, |group| shared.has_left(group)).await {
+            Ok(renewal) => {
+                if renewal.is_leaving {
+                    pause = HAND_OVER;
+                }
+                shared.held.send_modify(|held| {
+                    held.leases = renewal.leases;
+                    held.deadline = Some(renewal.deadline);
+                    held.renewal += 1;
+                });
+            }
             Err(error) => tracing::warn!(%error, "the relay's leases could not be renewed"),
         }
         tokio::select! {
-            () = tokio::time::sleep(jittered(RENEWAL, &*context.clock)) => {}
+            () = tokio::time::sleep(jittered(pause, &*context.clock)) => {}
             () = shared.renew_now.notified() => {}
             () = stop.cancelled() => {}
         }

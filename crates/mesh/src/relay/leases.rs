@@ -15,9 +15,6 @@ use crate::outbox::BUCKET_GROUPS;
 /// How long a lease lasts without renewal: the longest wait for a killed relay's groups.
 const LEASE: Duration = Duration::from_secs(10);
 
-/// How often leases are renewed and shared out anew.
-pub(super) const RENEWAL: Duration = Duration::from_secs(3);
-
 /// How much earlier than the database the holder considers its lease over.
 const MARGIN: Duration = Duration::from_secs(2);
 
@@ -31,32 +28,41 @@ pub(super) struct Lease {
 /// The outcome of a renewal.
 #[derive(Debug)]
 pub(super) struct Renewal {
-    /// Everything held now.
+    /// Everything that is to be published from here.
     pub(super) leases: Vec<Lease>,
+    /// More than that is held: groups that are to go to other relays, once this one has left them.
+    pub(super) is_leaving: bool,
     /// Publish nothing after this instant without another renewal.
     pub(super) deadline: Instant,
 }
 
 /// Renews what this relay holds, gives up what exceeds its fair share, takes what is free up to it.
 ///
-/// `busy` groups have rows in flight and are not given up.
-pub(super) async fn renew(pool: &PgPool, owner: Uuid, label: &str, busy: &[i16]) -> sqlx::Result<Renewal> {
+/// A group is given up in two steps, or rows of it would be moved without a lease: first it is left out of the answer,
+/// and once the relay has left it (`has_left`) another may have it.
+pub(super) async fn renew(
+    pool: &PgPool,
+    owner: Uuid,
+    label: &str,
+    has_left: impl Fn(i16) -> bool,
+) -> sqlx::Result<Renewal> {
     // From before the first statement: the database's clock can only be later.
     let deadline = Instant::now() + LEASE - MARGIN;
     let seconds = LEASE.as_secs_f64();
     announce(pool, owner, label, seconds).await?;
     let mut leases = extend(pool, owner, seconds).await?;
+    // The same groups are in excess at every renewal.
+    leases.sort_unstable_by_key(|lease| lease.bucket_group);
     let share = fair_share(relays_alive(pool).await?);
-    if leases.len() > share {
-        let spare: Vec<i16> =
-            leases.iter().rev().map(|lease| lease.bucket_group).filter(|group| !busy.contains(group)).collect();
-        let surplus = &spare[..spare.len().min(leases.len() - share)];
-        release(pool, owner, surplus).await?;
-        leases.retain(|lease| !surplus.contains(&lease.bucket_group));
-    } else if leases.len() < share {
+    let surplus: Vec<i16> = leases.drain(share.min(leases.len())..).map(|lease| lease.bucket_group).collect();
+    let left: Vec<i16> = surplus.iter().copied().filter(|group| has_left(*group)).collect();
+    if !left.is_empty() {
+        release(pool, owner, &left).await?;
+    }
+    if leases.len() < share {
         leases.extend(take_free(pool, owner, share - leases.len(), seconds).await?);
     }
-    Ok(Renewal { leases, deadline })
+    Ok(Renewal { leases, is_leaving: left.len() < surplus.len(), deadline })
 }
 
 /// An equal share of all groups, rounded up so that none is left over.

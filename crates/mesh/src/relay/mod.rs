@@ -171,7 +171,7 @@ impl Relay {
 
     /// Publishes a round; reads the next one meanwhile when this one was full enough to promise more.
     async fn round(&mut self, identity: StreamIdentity, rows: Vec<Row>) -> Result<(), TurnError> {
-        self.shared.set_busy(rows.iter().map(|row| row.bucket_group));
+        self.report_work();
         let deep = rows.len() >= method::BATCH_ROWS_MAX / 2;
         let (round, ahead) = if deep {
             let (round, ahead) = tokio::join!(self.publisher.publish(&rows), self.reader.claim());
@@ -194,11 +194,20 @@ impl Relay {
         }
     }
 
+    /// Takes over the newest renewal, and tells the keeper what is in flight.
     fn follow_leases(&mut self) {
         let newest = self.shared.held.borrow().clone();
-        if newest.renewal == self.held.renewal {
-            return;
+        if newest.renewal != self.held.renewal {
+            self.take_over(newest);
         }
+        self.report_work();
+    }
+
+    fn report_work(&self) {
+        self.shared.report(self.held.renewal, self.reader.busy_groups());
+    }
+
+    fn take_over(&mut self, newest: Held) {
         if newest.leases.iter().any(|lease| !self.held.leases.contains(lease)) {
             // The holder before may have put a row aside a moment ago.
             self.dead_keys_due = Instant::now();

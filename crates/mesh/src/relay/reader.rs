@@ -1,6 +1,6 @@
 //! What the relay reads next: the leased groups with their floors, the rows in flight, the keys that are held back.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use sqlx::PgPool;
@@ -43,8 +43,8 @@ pub(super) struct Reader {
     pool: PgPool,
     groups: Vec<Group>,
     pub(super) blocked: BlockedKeys,
-    /// Claimed and neither settled nor given back.
-    in_flight: HashSet<i64>,
+    /// Claimed and neither settled nor given back: sequence and group.
+    in_flight: HashMap<i64, i16>,
     /// The keys that the last claim left out.
     left_out: Vec<String>,
     evidence: Option<Evidence>,
@@ -61,7 +61,7 @@ impl Reader {
             pool,
             groups: Vec::new(),
             blocked: BlockedKeys::default(),
-            in_flight: HashSet::new(),
+            in_flight: HashMap::new(),
             left_out: Vec::new(),
             evidence: None,
             floor_due: now,
@@ -116,7 +116,7 @@ impl Reader {
     pub(super) fn give_back(&mut self, sequences: impl IntoIterator<Item = i64>) {
         let mut any = false;
         for seq in sequences {
-            any |= self.in_flight.remove(&seq);
+            any |= self.in_flight.remove(&seq).is_some();
         }
         if any {
             self.read_from_floors();
@@ -136,8 +136,9 @@ impl Reader {
         }
     }
 
-    pub(super) fn in_flight(&self) -> usize {
-        self.in_flight.len()
+    /// The groups with rows in flight.
+    pub(super) fn busy_groups(&self) -> HashSet<i16> {
+        self.in_flight.values().copied().collect()
     }
 
     /// Reads the next round.
@@ -176,7 +177,7 @@ impl Reader {
         let mut taken = Vec::with_capacity(rows.len().min(BATCH_ROWS_MAX));
         let mut bytes = 0;
         for row in rows {
-            let is_new = !self.in_flight.contains(&row.seq);
+            let is_new = !self.in_flight.contains_key(&row.seq);
             if is_new {
                 bytes += row.bytes();
                 let fits = taken.len() < BATCH_ROWS_MAX && bytes <= ROUND_BYTES_MAX;
@@ -188,7 +189,7 @@ impl Reader {
                 group.position = group.position.max(row.seq);
             }
             if is_new {
-                self.in_flight.insert(row.seq);
+                self.in_flight.insert(row.seq, row.bucket_group);
                 taken.push(row);
             }
         }
@@ -201,7 +202,7 @@ impl Reader {
         let until: Vec<i64> = self.groups.iter().map(|group| group.position).collect();
         for (bucket_group, seq) in claim::sequences_up_to(&self.pool, &ranges, &until, held).await? {
             let group = self.groups.iter_mut().find(|group| group.lease.bucket_group == bucket_group);
-            if let Some(group) = group.filter(|group| seq <= group.position && !self.in_flight.contains(&seq)) {
+            if let Some(group) = group.filter(|group| seq <= group.position && !self.in_flight.contains_key(&seq)) {
                 group.position = seq - 1;
             }
         }
