@@ -31,14 +31,15 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().verb {
-        Verb::Tidy(tidy) => tidy.run(),
-        Verb::SqlxPrepare(prepare) => prepare.run(),
-        Verb::Schemas(schemas) => schemas.run(),
+    let succeeded = match Cli::parse().verb {
+        Verb::Tidy(tidy) => tidy.run().map(|()| true),
+        Verb::SqlxPrepare(prepare) => prepare.run().map(|()| true),
+        Verb::Schemas(schemas) => schemas.run().map(|()| true),
         Verb::Ci => ci::run(),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
+    match succeeded {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
