@@ -1,7 +1,7 @@
 //! Words that do not belong here: names that say nothing, work that was put off, paths of one machine.
 
 use super::Finding;
-use crate::tree::Tree;
+use crate::tree::{self, Tree};
 
 /// A file or folder with such a name collects what has no place.
 const EMPTY_NAMES: [&str; 8] = ["common", "util", "utils", "manager", "managers", "helper", "helpers", "misc"];
@@ -15,6 +15,9 @@ const IN_CODE: [(&str, &str); 6] = [
     ("#[allow", "`#[expect(.., reason = \"..\")]` goes away with its cause"),
     ("#![allow", "`#![expect(.., reason = \"..\")]` goes away with its cause"),
 ];
+
+/// In tests.
+const IN_TESTS: [(&str, &str); 1] = [("sleep(", "a test waits on a predicate or a signal, see `testkit::wait`")];
 
 /// Anywhere, as a word of its own.
 const ANYWHERE: [(&str, &str); 8] = [
@@ -39,9 +42,10 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             findings.push(Finding::new(path, 0, format!("`{name}` says nothing: name it after what is in it")));
         }
         let code: &[(&str, &str)] = if path.ends_with(".rs") { &IN_CODE } else { &[] };
+        let tests: &[(&str, &str)] = if path.ends_with(".rs") && tree::is_test(path) { &IN_TESTS } else { &[] };
         for (index, line) in text.lines().enumerate() {
             let found = code.iter().filter(|(word, _)| line.contains(word));
-            let found = found.chain(ANYWHERE.iter().filter(|(word, _)| has_word(line, word)));
+            let found = found.chain(ANYWHERE.iter().chain(tests).filter(|(word, _)| has_word(line, word)));
             findings.extend(found.map(|(word, why)| Finding::new(path, index + 1, format!("`{word}`: {why}"))));
         }
     }
@@ -51,7 +55,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 /// Whether the word stands in the line and is not a part of a longer one.
 fn has_word(line: &str, word: &str) -> bool {
     let is_inside = |character: char| character.is_alphanumeric() || character == '_' || character == '-';
-    let may_end_inside = word.ends_with('/');
+    let may_end_inside = word.ends_with(['/', '(']);
     line.match_indices(word).any(|(start, _)| {
         let before = line[..start].chars().next_back();
         let after = line[start + word.len()..].chars().next();
@@ -82,6 +86,13 @@ mod tests {
         assert_eq!(found("a.rs", "#[ignore = \"slow\"]").len(), 1);
         assert_eq!(found("a.yaml", "# FIXME later").len(), 1);
         assert!(found("a.md", "nothing is `#[ignore]`d, no todo! either").is_empty());
+    }
+
+    #[test]
+    fn a_test_that_sleeps_is_found() {
+        assert_eq!(found("tests/e2e/a.rs", "    tokio::time::sleep(SECOND).await;").len(), 1);
+        assert!(found("tests/e2e/a.rs", "    failpoint(\"api.before_commit=1:sleep:50\");").is_empty());
+        assert!(found("crates/a/src/poll.rs", "    tokio::time::sleep(SECOND).await;").is_empty());
     }
 
     #[test]
