@@ -4,6 +4,7 @@ use axum::Router;
 use events::Sku;
 use mesh::testing::TestBed;
 use reqwest::{Client, Method, RequestBuilder};
+use sqlx::{Postgres, Transaction};
 use testkit::TestDatabase;
 
 use crate::domain::Demand;
@@ -30,6 +31,13 @@ pub(crate) fn sku(text: &str) -> Sku {
 pub(crate) fn demand(lines: &[(&str, u32)]) -> Demand {
     let line = |(sku, quantity): &(&str, u32)| serde_json::json!({ "sku": sku, "quantity": quantity });
     serde_json::from_value(lines.iter().map(line).collect()).unwrap()
+}
+
+/// A transaction that does not wait for locks.
+pub(crate) async fn impatient(database: &TestDatabase) -> Transaction<'static, Postgres> {
+    let mut transaction = database.pool().begin().await.unwrap();
+    sqlx::query("set local lock_timeout = '50ms'").execute(&mut *transaction).await.unwrap();
+    transaction
 }
 
 /// The SQLSTATE and the violated constraint.

@@ -4,6 +4,7 @@ use axum::Router;
 use events::{Currency, Money};
 use mesh::testing::TestBed;
 use reqwest::{Client, Method, RequestBuilder};
+use sqlx::{Postgres, Transaction};
 use testkit::TestDatabase;
 
 use crate::service;
@@ -23,6 +24,13 @@ pub(crate) async fn bed() -> (TestDatabase, TestBed) {
 
 pub(crate) fn euros(minor: i64) -> Money {
     Money::new(minor, Currency::parse("EUR").unwrap()).unwrap()
+}
+
+/// A transaction that does not wait for locks.
+pub(crate) async fn impatient(database: &TestDatabase) -> Transaction<'static, Postgres> {
+    let mut transaction = database.pool().begin().await.unwrap();
+    sqlx::query("set local lock_timeout = '50ms'").execute(&mut *transaction).await.unwrap();
+    transaction
 }
 
 /// The SQLSTATE and the violated constraint.

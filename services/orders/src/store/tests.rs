@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use events::CancelReason;
-use sqlx::PgConnection;
+use sqlx::error::DatabaseError;
+use sqlx::{PgConnection, Postgres, Transaction};
+use testkit::TestDatabase;
 use uuid::Uuid;
 
 use super::{Filter, OverdueFlow, count_overdue, find, insert, list, lock, lock_overdue, settle};
@@ -56,6 +58,25 @@ async fn an_order_is_settled_once_and_its_flow_with_it() {
     }
 }
 
+/// A transaction that does not wait for locks.
+async fn impatient(database: &TestDatabase) -> Transaction<'static, Postgres> {
+    let mut transaction = database.pool().begin().await.unwrap();
+    sqlx::query("set local lock_timeout = '50ms'").execute(&mut *transaction).await.unwrap();
+    transaction
+}
+
+#[tokio::test]
+async fn a_locked_order_makes_others_wait() {
+    let database = database().await;
+    let mut first = impatient(&database).await;
+    let order = placed(&mut first, 1, ALICE, LATER).await;
+    first.commit().await.unwrap();
+    let mut first = impatient(&database).await;
+    assert_eq!(lock(&mut first, order.order_id).await.unwrap(), Some(order.clone()));
+    let waiting = lock(&mut *impatient(&database).await, order.order_id).await.unwrap_err();
+    assert_eq!(waiting.as_database_error().and_then(DatabaseError::code).as_deref(), Some("55P03"), "{waiting}");
+}
+
 #[tokio::test]
 async fn only_overdue_open_flows_are_taken_the_oldest_first() {
     let database = database().await;
@@ -68,11 +89,11 @@ async fn only_overdue_open_flows_are_taken_the_oldest_first() {
     assert_eq!(count_overdue(connection).await.unwrap(), 2);
 
     let overdue = |n| OverdueFlow { order_id: Uuid::from_u128(n), created_event_id: Uuid::from_u128(n + 1000) };
-    let mut first = database.pool().begin().await.unwrap();
+    let mut first = impatient(&database).await;
     assert_eq!(lock_overdue(&mut first).await.unwrap(), Some(overdue(3)));
-    let mut second = database.pool().begin().await.unwrap();
+    let mut second = impatient(&database).await;
     assert_eq!(lock_overdue(&mut second).await.unwrap(), Some(overdue(4)), "what is locked is skipped");
-    let mut third = database.pool().begin().await.unwrap();
+    let mut third = impatient(&database).await;
     assert_eq!(lock_overdue(&mut third).await.unwrap(), None);
 }
 

@@ -2,7 +2,7 @@ use uuid::Uuid;
 
 use super::{decline_blocked, insert_blocked, insert_charged, insert_declined, lock, refund};
 use crate::domain::{Bill, Charge, Payment};
-use crate::testing::{database, euros, violation};
+use crate::testing::{database, euros, impatient, violation};
 
 const ORDER: Uuid = Uuid::from_u128(1);
 const PAYMENT: Uuid = Uuid::from_u128(2);
@@ -26,6 +26,15 @@ async fn a_charge_is_given_back_once_and_by_its_name() {
     assert_eq!(lock(connection, ORDER).await.unwrap(), Some(Payment::Refunded(charge())));
     let again = refund(connection, ORDER, PAYMENT, Uuid::from_u128(9)).await;
     assert!(matches!(again, Err(sqlx::Error::RowNotFound)), "a second refund: {again:?}");
+}
+
+#[tokio::test]
+async fn a_locked_order_makes_others_wait() {
+    let database = database().await;
+    insert_blocked(&mut database.pool().acquire().await.unwrap(), ORDER).await.unwrap();
+    let mut first = impatient(&database).await;
+    assert_eq!(lock(&mut first, ORDER).await.unwrap(), Some(Payment::Blocked));
+    assert_eq!(violation(lock(&mut *impatient(&database).await, ORDER).await).0, "55P03");
 }
 
 #[tokio::test]

@@ -175,6 +175,20 @@ async fn a_charge_and_its_undoing_may_race() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn two_undoings_of_one_charge_may_race() {
+    for round in 0..5 {
+        let (database, bed) = bed().await;
+        open(&database, 5_000).await;
+        hear(&bed, created()).await;
+        let verdicts = tokio::join!(hear(&bed, failed()), hear(&bed, cancelled()));
+        let (refund, kept) = (Verdict::Compensated("refund"), Verdict::NoEffect("already_refunded"));
+        let expected = [(refund.clone(), kept.clone()), (kept, refund)];
+        assert!(expected.contains(&verdicts), "round {round}: {verdicts:?}");
+        assert_eq!((balance(&database).await, said(&bed).await), (5_000, [1, 0, 1]), "round {round}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_busy_account_pays_for_what_it_can_and_declines_the_rest() {
     let (database, bed) = bed().await;
     open(&database, 7 * TOTAL).await;

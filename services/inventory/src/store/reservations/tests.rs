@@ -3,7 +3,7 @@ use uuid::Uuid;
 
 use super::{advance, insert, lock};
 use crate::domain::{Held, Reservation};
-use crate::testing::{database, demand, violation};
+use crate::testing::{database, demand, impatient, violation};
 
 const ORDER: Uuid = Uuid::from_u128(1);
 
@@ -43,6 +43,15 @@ async fn every_way_through_the_states_is_stored_and_read_again() {
             assert!(matches!(again, Err(sqlx::Error::RowNotFound)), "{step:?} twice: {again:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_locked_order_makes_others_wait() {
+    let database = database().await;
+    insert(&mut database.pool().acquire().await.unwrap(), ORDER, &noted()).await.unwrap();
+    let mut first = impatient(&database).await;
+    assert_eq!(lock(&mut first, ORDER).await.unwrap(), Some(noted()));
+    assert_eq!(violation(lock(&mut *impatient(&database).await, ORDER).await).0, "55P03");
 }
 
 #[tokio::test]

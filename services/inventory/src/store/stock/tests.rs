@@ -3,7 +3,7 @@ use tokio::task::JoinSet;
 
 use super::{find, insert, list, lock, lock_demanded, release, reserve, update};
 use crate::domain::{Demand, Stock, allocate};
-use crate::testing::{database, demand, sku, violation};
+use crate::testing::{database, demand, impatient, sku, violation};
 
 async fn counted(connection: &mut PgConnection, name: &str, on_hand: i64) -> Stock {
     let stock = Stock::unknown(sku(name)).counted(on_hand).unwrap();
@@ -74,6 +74,20 @@ async fn the_table_itself_refuses_an_oversell() {
     assert_eq!(violation(fewer), refused());
     let missing = reserve(connection, &demand(&[("fan", 1)])).await;
     assert!(matches!(missing, Err(sqlx::Error::RowNotFound)), "{missing:?}");
+}
+
+#[tokio::test]
+async fn locked_stock_makes_others_wait() {
+    let database = database().await;
+    counted(&mut database.pool().acquire().await.unwrap(), "cup", 5).await;
+    let (cup, one) = (sku("cup"), demand(&[("cup", 1)]));
+    let mut first = impatient(&database).await;
+    assert!(lock(&mut first, &cup).await.unwrap().is_some());
+    assert_eq!(violation(lock_demanded(&mut *impatient(&database).await, &one).await).0, "55P03");
+    drop(first);
+    let mut first = impatient(&database).await;
+    assert_eq!(lock_demanded(&mut first, &one).await.unwrap().len(), 1);
+    assert_eq!(violation(lock(&mut *impatient(&database).await, &cup).await).0, "55P03");
 }
 
 /// One order in a transaction of its own: all lines or none.
