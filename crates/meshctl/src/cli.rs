@@ -16,11 +16,11 @@ use crate::{flows, nats, outbox, streams};
 #[derive(Debug, Parser)]
 #[command(name = "meshctl", version, about, after_help = EXIT_CODES, max_term_width = 100)]
 pub struct Cli {
-    #[command(flatten)]
-    selection: Selection,
     /// Print JSON instead of text
     #[arg(long, global = true)]
     json: bool,
+    #[command(flatten)]
+    selection: Selection,
     #[command(subcommand)]
     verb: Verb,
 }

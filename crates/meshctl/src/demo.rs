@@ -29,8 +29,15 @@ impl Demo {
     /// When the mesh does not come up or cannot be talked to.
     pub async fn run(self, format: Format) -> anyhow::Result<Outcome> {
         let mut told = Signals::new()?;
-        let options =
-            Options { data: None, replicas: 1, declaration: self.folder.dir, build: !self.no_build, demo_data: true };
+        let logs = testkit::scratch::dir("demo")?;
+        let options = Options {
+            data: None,
+            logs: logs.path().to_owned(),
+            replicas: 1,
+            declaration: self.folder.dir,
+            build: !self.no_build,
+            demo_data: true,
+        };
         let work = async {
             let mesh = DevMesh::start(&options).await?;
             let report = run::all(&mesh).await;

@@ -90,7 +90,11 @@ impl Dev {
         }
         let mut told = Signals::new()?;
         let lock = state.lock().await?;
-        let options = self.options(data);
+        if data.is_none() {
+            // Those of the run before; there may be none.
+            let _ = std::fs::remove_dir_all(state.logs());
+        }
+        let options = self.options(data, state.logs());
         let mesh = tokio::select! {
             mesh = DevMesh::start(&options) => mesh?,
             () = told.end() => return Ok(Outcome::Yes),
@@ -116,9 +120,10 @@ impl Dev {
         }
     }
 
-    fn options(&self, data: Option<PathBuf>) -> Options {
+    fn options(&self, data: Option<PathBuf>, logs: PathBuf) -> Options {
         Options {
             data,
+            logs,
             replicas: usize::from(self.replicas),
             declaration: self.folder.dir.clone(),
             build: !self.no_build,

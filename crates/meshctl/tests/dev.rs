@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a step of a test that fails is a failed test")]
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -15,16 +15,19 @@ const GONE_WITHIN: Duration = Duration::from_secs(20);
 
 /// A state directory and the program that works on it. Ends what runs there when the test fails.
 struct Bench {
-    state: tempfile::TempDir,
+    /// Closed to other accounts, like the home of a user.
+    _parent: tempfile::TempDir,
+    state: PathBuf,
 }
 
 impl Bench {
     fn new() -> Self {
-        Self { state: tempfile::Builder::new().prefix("meshctl-dev-").tempdir().unwrap() }
+        let parent = tempfile::Builder::new().prefix("meshctl-dev-").tempdir().unwrap();
+        Self { state: parent.path().join("state"), _parent: parent }
     }
 
     fn path(&self) -> &Path {
-        self.state.path()
+        &self.state
     }
 
     fn meshctl(&self, arguments: &[&str]) -> Output {
@@ -75,6 +78,10 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         let _ = self.meshctl(&["dev", "stop"]);
+        // For root, the data of PostgreSQL is where its account may go.
+        if let Ok(elsewhere) = fs::read_link(self.path().join("postgres")) {
+            let _ = fs::remove_dir_all(elsewhere);
+        }
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) async fn start(dev: &Dev, state: &StateDir, kept: bool, format: Forma
         }
     };
     match record? {
-        Some(record) => format.print(&Table::new(record, log_path))?,
+        Some(record) => format.print(&Table::new(record, state.logs()))?,
         None => anyhow::bail!("the run did not come up:\n{}", std::fs::read_to_string(&log_path)?.trim_end()),
     }
     Ok(Outcome::Yes)
@@ -107,6 +107,7 @@ pub(super) async fn stop(state: &StateDir) -> anyhow::Result<Outcome> {
         }
     });
     gone.await?;
+    say("stopped");
     Ok(Outcome::Yes)
 }
 

@@ -1,12 +1,11 @@
-//! The files of a run: kept in a state directory, or gone with it.
+//! The files of a run: data that is kept in a state directory, or goes with the run; and logs.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use tempfile::TempDir;
-use testkit::{NatsOptions, PostgresOptions, scratch};
+use testkit::{NatsOptions, PostgresOptions};
 
 use crate::output::say;
 
@@ -17,22 +16,18 @@ const SYSTEM_CACHE: &str = "/var/cache/event-mesh";
 #[derive(Debug)]
 pub(super) struct Home {
     logs: PathBuf,
-    kept: Option<PathBuf>,
-    /// Holds the logs of a run that keeps nothing; the servers then choose places of their own.
-    _scratch: Option<TempDir>,
+    /// None for data in places that go with the run.
+    data: Option<PathBuf>,
 }
 
 impl Home {
-    /// The directory given, or one that goes with the run.
-    pub(super) fn open(kept: Option<&Path>) -> anyhow::Result<Self> {
-        let Some(directory) = kept else {
-            let scratch = scratch::dir("dev")?;
-            return Ok(Self { logs: scratch.path().to_owned(), kept: None, _scratch: Some(scratch) });
-        };
-        let logs = directory.join("logs");
-        fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
-        let directory = directory.canonicalize().with_context(|| format!("cannot find {}", directory.display()))?;
-        Ok(Self { logs, kept: Some(directory), _scratch: None })
+    /// Makes what is not there yet.
+    pub(super) fn open(data: Option<&Path>, logs: &Path) -> anyhow::Result<Self> {
+        for directory in data.into_iter().chain([logs]) {
+            fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+        }
+        let data = data.map(Path::canonicalize).transpose().context("cannot find the state directory")?;
+        Ok(Self { logs: logs.to_owned(), data })
     }
 
     /// The directory of the logs.
@@ -41,14 +36,14 @@ impl Home {
     }
 
     /// Whether the data outlives the run.
-    pub(super) fn is_kept(&self) -> bool {
-        self.kept.is_some()
+    pub(super) fn keeps_data(&self) -> bool {
+        self.data.is_some()
     }
 
     /// Options of the two servers.
     pub(super) fn server_options(&self) -> anyhow::Result<(NatsOptions, PostgresOptions)> {
         let (nats, postgres) = (NatsOptions::new(), PostgresOptions::new());
-        let Some(directory) = &self.kept else { return Ok((nats, postgres)) };
+        let Some(directory) = &self.data else { return Ok((nats, postgres)) };
         Ok((nats.directory(directory.join("nats")), postgres.directory(postgres_directory(directory)?)))
     }
 }

@@ -30,6 +30,8 @@ const PROBE_WITHIN: Duration = Duration::from_secs(2);
 pub struct Options {
     /// Where the data is kept; without it, it goes with the run.
     pub data: Option<PathBuf>,
+    /// Where the logs of the services are.
+    pub logs: PathBuf,
     /// Processes of each service.
     pub replicas: usize,
     /// The folder `nats/`.
@@ -69,7 +71,7 @@ impl DevMesh {
     pub async fn start(options: &Options) -> anyhow::Result<Self> {
         let declaration = Declaration::load(&declaration::directory(options.declaration.as_deref())?)?;
         let programs = binaries::directory(&SERVICES, options.build).await?;
-        let home = Home::open(options.data.as_deref())?;
+        let home = Home::open(options.data.as_deref(), &options.logs)?;
         say("starting nats-server and PostgreSQL");
         let (nats_options, postgres_options) = home.server_options()?;
         let (nats, postgres) = tokio::try_join!(
@@ -187,7 +189,7 @@ impl DevMesh {
     /// When a server that keeps its data does not stop by itself; it is killed then.
     pub async fn stop(self) -> anyhow::Result<()> {
         join_all(self.replicas.iter().map(Replica::stop)).await;
-        if self.home.is_kept() {
+        if self.home.keeps_data() {
             // What is not kept may be cut off.
             self.nats.term().await?;
             self.postgres.stop().await?;

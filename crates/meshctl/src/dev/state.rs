@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -50,6 +51,11 @@ impl StateDir {
     /// The directory itself.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Where the logs of the services are.
+    pub fn logs(&self) -> PathBuf {
+        self.path.join("logs")
     }
 
     /// Takes the directory for a run, made if need be.
@@ -126,7 +132,8 @@ impl RunLock {
     pub fn publish(&self, record: &DevRecord) -> anyhow::Result<()> {
         let partial = self.record.with_extension("json.partial");
         let write = || {
-            let mut file = File::create(&partial)?;
+            // It holds the passwords of the databases.
+            let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
             writeln!(file, "{}", serde_json::to_string_pretty(record)?)?;
             fs::rename(&partial, &self.record)
         };

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_nats::HeaderMap;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::checks::{self, Load, Status};
@@ -48,12 +49,13 @@ pub(super) async fn all(target: &Target, declaration: &Declaration, monitor_url:
             found.push(Check::failed("stream", format!("{error:#}"), "let the operator read the JetStream API"));
         }
     }
-    for (service, config) in &declaration.consumers {
-        found.push(pulling(&broker, declaration.stream_name(), service, config).await);
-    }
-    for service in dev::SERVICES {
-        found.extend(examine_service(&broker, service).await);
-    }
+    let stream = declaration.stream_name();
+    let consumers = declaration.consumers.iter();
+    let deliveries = join_all(consumers.map(|(service, config)| pulling(&broker, stream, service, config)));
+    let services = join_all(dev::SERVICES.iter().map(|service| examine_service(&broker, service)));
+    let (deliveries, services) = tokio::join!(deliveries, services);
+    found.extend(deliveries);
+    found.extend(services.into_iter().flatten());
     found
 }
 
