@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 
+use events::catalogue;
 use mesh::Timer;
 use mesh::http::Operation;
 
@@ -9,7 +10,7 @@ use crate::{Settings, deadline, service};
 /// What the code hears and acts on is what the catalogue tells the rest of the world.
 #[test]
 fn the_service_is_what_its_catalogue_entry_says() {
-    let entry = events::catalogue::service("orders").unwrap();
+    let entry = catalogue::service("orders").unwrap();
     let description = service(Settings::default()).description();
     let hears = description["subscribers"].as_array().unwrap().iter().map(|subscriber| {
         let text = |member: &str| subscriber[member].as_str().unwrap().to_owned();
@@ -22,4 +23,32 @@ fn the_service_is_what_its_catalogue_entry_says() {
 
     let acts = BTreeSet::from([PlaceOrder::NAME, CancelOrder::NAME, deadline::OrderDeadline::NAME]);
     assert_eq!(acts, entry.actions.iter().map(|action| action.name.as_str()).collect());
+}
+
+/// The page for people tells of every reaction what it hears and what it may say.
+#[test]
+fn the_page_says_what_the_catalogue_says() {
+    let entry = catalogue::service("orders").unwrap();
+    let page = include_str!("../../../docs/services/orders.md");
+    let actions = entry.actions.iter().map(|action| (&action.name, None, &action.emits));
+    let reactions = entry.reactions.iter().map(|reaction| (&reaction.subscriber, Some(&reaction.on), &reaction.emits));
+    for (name, on, emits) in actions.chain(reactions) {
+        let row = page.lines().find(|line| line.starts_with('|') && line.contains(&format!("(`{name}`)")));
+        let cells: Vec<&str> = row.unwrap_or_else(|| panic!("no row for {name}")).split('|').collect();
+        let (hears, says) = (code_words(cells[1]), code_words(cells[3]));
+        assert!(on.is_none_or(|fact| hears.contains(&rust_name(fact).as_str())), "{name}: {hears:?}");
+        let emits: BTreeSet<String> = emits.iter().map(|fact| rust_name(fact)).collect();
+        assert!(says.iter().copied().eq(emits.iter()), "{name} may say {emits:?}, the page tells of {says:?}");
+    }
+}
+
+/// The words in backticks.
+fn code_words(cell: &str) -> BTreeSet<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+/// `orders.order_created` is `OrderCreated`.
+fn rust_name(fact: &str) -> String {
+    let words = fact.rsplit('.').next().unwrap_or_default().split('_');
+    words.map(|word| format!("{}{}", word[..1].to_uppercase(), &word[1..])).collect()
 }

@@ -1,15 +1,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use envelope::Timestamp;
 use events::{CancelReason, OrderCancelled};
 use mesh::Progress;
+use mesh::clock::{Clock, System};
+use mesh::testing::TestBed;
 use testkit::TestDatabase;
 use uuid::Uuid;
 
 use super::{OrderDeadline, WatchOverdueFlows};
 use crate::domain::Status;
 use crate::store;
-use crate::testing::{Caller, bed, placement};
+use crate::testing::{Caller, bed, database, placement};
+use crate::{Settings, service};
 
 const LATER: Duration = Duration::from_secs(60);
 
@@ -59,6 +63,39 @@ async fn a_deadline_that_comes_too_late_changes_and_says_nothing() {
     assert_eq!(bed.tick(&Arc::new(OrderDeadline)).await.unwrap(), Progress::More);
     assert_eq!(status(&database, 1).await, Status::Confirmed);
     assert!(bed.published::<OrderCancelled>().await.unwrap().is_empty());
+}
+
+/// The clock of a machine that is an hour off.
+#[derive(Debug)]
+struct OffByAnHour(i64);
+
+impl Clock for OffByAnHour {
+    fn now(&self) -> Timestamp {
+        (System.now().as_offset() + time::Duration::hours(self.0)).into()
+    }
+
+    fn draw_id(&self) -> Uuid {
+        System.draw_id()
+    }
+
+    fn random(&self) -> f64 {
+        System.random()
+    }
+}
+
+#[tokio::test]
+async fn a_replica_whose_clock_is_wrong_is_neither_early_nor_late() {
+    for hours in [-1, 1] {
+        let database = database().await;
+        let replica = service(Settings::default()).clock(Arc::new(OffByAnHour(hours)));
+        let bed = TestBed::new(replica, database.pool().clone());
+        place(&database, 1, LATER).await;
+        place(&database, 2, Duration::ZERO).await;
+        let timer = Arc::new(OrderDeadline);
+        while bed.tick(&timer).await.unwrap() == Progress::More {}
+        let ended = Status::Cancelled(CancelReason::Deadline);
+        assert_eq!((status(&database, 1).await, status(&database, 2).await), (Status::Pending, ended), "{hours} h");
+    }
 }
 
 #[tokio::test]
