@@ -180,36 +180,33 @@ create view mesh.outbox_events as
            'FAILED'
     from mesh.outbox_dead;
 
--- Daily partitions ahead of time. `lock_timeout` keeps a waiting DDL statement from holding up the writers behind it;
--- a day without its own partition lands in the default one.
-create function mesh.ensure_partitions(days_ahead integer) returns integer language plpgsql as $$
+-- The partitions of one day, `days_ahead` from today, UTC. With the rights of their owner, since a service may run under a
+-- role that owns nothing. One day per call, so that the locks of one do not add up with those of the next;
+-- `lock_timeout` keeps a waiting DDL statement from holding up the writers behind it. Returns how many were made. Rows of a
+-- day without a partition of its own land in the default one.
+create function mesh.ensure_partitions(days_ahead integer) returns integer language plpgsql
+security definer set search_path = pg_catalog, pg_temp set timezone = 'UTC' set lock_timeout = '100ms' as $$
 declare
-    day date;
+    day  date := current_date + days_ahead;
+    name text := to_char(day, 'YYYYMMDD');
     made integer := 0;
-    low  text;
-    high text;
+    low  text := lpad(to_hex((extract(epoch from day::timestamptz) * 1000)::bigint), 12, '0');
+    high text := lpad(to_hex((extract(epoch from (day + 1)::timestamptz) * 1000)::bigint), 12, '0');
 begin
-    perform set_config('lock_timeout', '100ms', true);
-    for day in select current_date + n from generate_series(1, days_ahead) n loop
-        begin
-            if to_regclass(format('mesh.outbox_sent_%s', to_char(day, 'YYYYMMDD'))) is null then
-                execute format('create table mesh.outbox_sent_%s partition of mesh.outbox_sent for values from (%L) to (%L)',
-                               to_char(day, 'YYYYMMDD'), day::timestamptz, (day + 1)::timestamptz);
-                made := made + 1;
-            end if;
-            if to_regclass(format('mesh.inbox_%s', to_char(day, 'YYYYMMDD'))) is null then
-                low  := lpad(to_hex((extract(epoch from day::timestamptz) * 1000)::bigint), 12, '0');
-                high := lpad(to_hex((extract(epoch from (day + 1)::timestamptz) * 1000)::bigint), 12, '0');
-                execute format('create table mesh.inbox_%s partition of mesh.inbox for values from (%L) to (%L)',
-                               to_char(day, 'YYYYMMDD'), rpad(low, 32, '0')::uuid, rpad(high, 32, '0')::uuid);
-                made := made + 1;
-            end if;
-        exception
-            -- Rows of that day already sit in the default partition, or a reader holds the parent: the default
-            -- partition keeps serving, and the next call tries again.
-            when lock_not_available or check_violation or duplicate_table then null;
-        end;
-    end loop;
+    if to_regclass(format('mesh.outbox_sent_%s', name)) is null then
+        execute format('create table mesh.outbox_sent_%s partition of mesh.outbox_sent for values from (%L) to (%L)',
+                       name, day::timestamptz, (day + 1)::timestamptz);
+        made := made + 1;
+    end if;
+    if to_regclass(format('mesh.inbox_%s', name)) is null then
+        execute format('create table mesh.inbox_%s partition of mesh.inbox for values from (%L) to (%L)',
+                       name, rpad(low, 32, '0')::uuid, rpad(high, 32, '0')::uuid);
+        made := made + 1;
+    end if;
     return made;
+exception
+    -- Rows of that day sit in the default partition already, a reader holds the parent, or another replica was faster: the
+    -- default partition keeps serving, and the next call tries again.
+    when lock_not_available or check_violation or duplicate_table or invalid_object_definition then return 0;
 end
 $$;

@@ -26,7 +26,7 @@ pub enum EncodeError {
 /// [`BODY_BYTES_MAX`](crate::BODY_BYTES_MAX) bytes.
 pub fn encode<E: Event>(event: &E) -> Result<Vec<u8>, EncodeError> {
     let body = serde_json::to_vec(event).map_err(|error| EncodeError::Serialize(error.to_string()))?;
-    match profile::scan(&body)?.first_null {
+    match profile::scan(&body, crate::BODY_BYTES_MAX)?.first_null {
         Some(at) => Err(EncodeError::Null(at)),
         None => Ok(body),
     }

@@ -92,12 +92,20 @@ pub(crate) struct Scanned {
 /// # Errors
 /// The first broken rule, in the order size, byte order mark, UTF-8, then by position.
 pub fn check(body: &[u8]) -> Result<(), ProfileError> {
-    scan(body).map(|_| ())
+    scan(body, BODY_BYTES_MAX).map(|_| ())
 }
 
-pub(crate) fn scan(body: &[u8]) -> Result<Scanned, ProfileError> {
-    if body.len() > BODY_BYTES_MAX {
-        return Err(ProfileError { violation: Violation::TooLarge(body.len()), offset: BODY_BYTES_MAX });
+/// Checks a document that is no fact, and may be larger than one, against the rest of the profile.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_within(body: &[u8], bytes_max: usize) -> Result<(), ProfileError> {
+    scan(body, bytes_max).map(|_| ())
+}
+
+pub(crate) fn scan(body: &[u8], bytes_max: usize) -> Result<Scanned, ProfileError> {
+    if body.len() > bytes_max {
+        return Err(ProfileError { violation: Violation::TooLarge(body.len()), offset: bytes_max });
     }
     // UTF-8, and UTF-16 in both byte orders.
     if [&b"\xef\xbb\xbf"[..], b"\xff\xfe", b"\xfe\xff"].iter().any(|mark| body.starts_with(mark)) {

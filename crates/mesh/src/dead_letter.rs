@@ -39,28 +39,33 @@ impl State {
     }
 }
 
-/// Keeps a delivery; keeping it again (after a crash before the acknowledgement) changes nothing. The history of its
+/// Keeps a delivery, and claims it in the inbox by the same statement: a delivery is either settled or kept, never both.
+/// Returns whether it was kept; if not, it was settled or kept before, or by somebody else just now. The history of its
 /// attempts moves along.
-pub(crate) async fn keep(pool: &PgPool, letter: &DeadLetter<'_>) -> sqlx::Result<()> {
+pub(crate) async fn keep(pool: &PgPool, letter: &DeadLetter<'_>) -> sqlx::Result<bool> {
     let headers = serde_json::to_string(&letter.raw.headers).map_err(|error| sqlx::Error::Encode(error.into()))?;
-    sqlx::query!(
+    let kept = sqlx::query!(
         r#"
-        with attempted as (
+        with claimed as (
+            insert into mesh.inbox (event_id, subscriber, no_effect) values ($2, $1, 'dead_letter')
+            on conflict do nothing
+            returning event_id
+        ), attempted as (
             delete from mesh.delivery_attempt where event_id = $2 and subscriber = $1 returning attempts, history
         )
         insert into mesh.dead_letter
             (subscriber, event_id, event_type, partition_key, correlation_id, state, reason, detail, attempts, history,
              behind_event, subject, headers, payload, stream_sequence, build)
-        values ($1, $2, $3, $4, $5, $6, $7, $8,
-                greatest($9, coalesce((select attempts from attempted), 0)),
-                coalesce((select history from attempted), '[]'),
-                $10, $11, $12, $13, $14, $15)
-        on conflict (event_id, subscriber) do nothing
+        select $1, event_id, $3, $4, $5, $6, $7, $8,
+               greatest($9, coalesce((select attempts from attempted), 0)),
+               coalesce((select history from attempted), '[]'),
+               $10, $11, $12, $13, $14, $15
+        from claimed
         "#,
         letter.subscriber,
         letter.event_id,
         text(letter.event_type),
-        text(letter.key),
+        text(letter.key).chars().take(KEY_CHARS_MAX).collect::<String>(),
         letter.correlation_id,
         letter.state.as_str(),
         letter.reason,
@@ -75,8 +80,11 @@ pub(crate) async fn keep(pool: &PgPool, letter: &DeadLetter<'_>) -> sqlx::Result
     )
     .execute(pool)
     .await?;
-    Ok(())
+    Ok(kept.rows_affected() == 1)
 }
+
+/// The key is indexed, and a message that breaks the contract may carry one that no index entry holds.
+const KEY_CHARS_MAX: usize = 256;
 
 /// PostgreSQL text holds no NUL. The header list is JSON, where it is escaped, and the body is bytes: both stay exact.
 fn text(value: &str) -> String {

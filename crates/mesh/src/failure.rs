@@ -20,11 +20,16 @@ pub enum Failure {
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Self {
         let error = error.into();
-        match error.downcast_ref::<sqlx::Error>() {
+        match database_error(&error) {
             Some(database) if is_conflict(database) => Self::Conflict(error),
             _ => Self::Retry(error),
         }
     }
+}
+
+/// The database's error under an error, however deep a team's own error types have wrapped it.
+pub(crate) fn database_error(error: &anyhow::Error) -> Option<&sqlx::Error> {
+    error.chain().find_map(|cause| cause.downcast_ref())
 }
 
 impl fmt::Display for Failure {
@@ -37,7 +42,7 @@ impl fmt::Display for Failure {
 
 /// Turns an error into "give this delivery up now".
 pub trait OrReject<T> {
-    /// Maps an error to [`Failure::Reject`].
+    /// Maps an error to [`Failure::Reject`]; an outage of the database stays one to retry.
     ///
     /// # Errors
     /// [`Failure::Reject`] with the error as its cause.
@@ -46,7 +51,14 @@ pub trait OrReject<T> {
 
 impl<T, E: Into<anyhow::Error>> OrReject<T> for Result<T, E> {
     fn or_reject(self) -> Result<T, Failure> {
-        self.map_err(|error| Failure::Reject(error.into()))
+        self.map_err(|error| {
+            let error = error.into();
+            match database_error(&error) {
+                // Nothing can be said about the work, so there is nothing to give up.
+                Some(database) if is_outage(database) => Failure::Retry(error),
+                _ => Failure::Reject(error),
+            }
+        })
     }
 }
 
@@ -60,20 +72,21 @@ pub(crate) fn is_conflict(error: &sqlx::Error) -> bool {
 
 /// True when the database could not be reached or was going away, so that nothing can be said about the work itself.
 ///
-/// Classes 08 (connection), 53 (resources) and 57P (operator intervention) of the PostgreSQL error codes, and every
-/// error of the connection or the pool.
-#[must_use]
+/// Classes 08 (connection), 53 (resources) and 57P (operator intervention) of the PostgreSQL error codes, the session's own
+/// limits (25P03 and 25P04, which a process meets that was stopped for a while), and the errors of the connection or the
+/// pool. Not a protocol error: that is how the client reports a statement that can never be sent.
 pub(crate) fn is_outage(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
-        | sqlx::Error::WorkerCrashed
-        | sqlx::Error::Protocol(_) => true,
-        sqlx::Error::Database(database) => database
-            .code()
-            .is_some_and(|code| code.starts_with("08") || code.starts_with("53") || code.starts_with("57P")),
+        | sqlx::Error::WorkerCrashed => true,
+        sqlx::Error::Database(database) => database.code().is_some_and(|code| {
+            let class = ["08", "53", "57P"].iter().any(|class| code.starts_with(class));
+            // 53400 is a limit of the configuration: it does not pass.
+            (class && code != "53400") || code == "25P03" || code == "25P04"
+        }),
         _ => false,
     }
 }

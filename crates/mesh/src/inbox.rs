@@ -8,10 +8,8 @@ use uuid::Uuid;
 pub(crate) enum Claim {
     /// Ours, if this transaction commits. A concurrent claim of the same delivery waits for that.
     Claimed,
-    /// Settled before.
+    /// Settled before, or kept as a dead letter.
     Duplicate,
-    /// Given up before; its bytes are kept.
-    DeadLetter,
     /// This earlier fact of the same key is kept as a dead letter.
     Behind(Uuid),
 }
@@ -42,12 +40,11 @@ pub(crate) async fn claim(
     why_not(connection, event_id, subscriber, key).await
 }
 
-/// A delivery that could not be claimed was settled, is kept itself, or waits behind another.
+/// A delivery that could not be claimed was settled or kept before, or waits behind another.
 async fn why_not(connection: &mut PgConnection, event_id: Uuid, subscriber: &str, key: &str) -> sqlx::Result<Claim> {
     let row = sqlx::query!(
         r#"
         select exists (select from mesh.inbox where event_id = $1 and subscriber = $2) as "settled!",
-               exists (select from mesh.dead_letter where event_id = $1 and subscriber = $2) as "kept!",
                (select event_id from mesh.dead_letter
                 where subscriber = $2 and partition_key = $3
                 order by id desc limit 1) as last_kept
@@ -58,13 +55,12 @@ async fn why_not(connection: &mut PgConnection, event_id: Uuid, subscriber: &str
     )
     .fetch_one(connection)
     .await?;
-    Ok(match (row.settled, row.kept, row.last_kept) {
-        (true, _, _) => Claim::Duplicate,
-        (false, true, _) => Claim::DeadLetter,
-        (false, false, Some(event)) => Claim::Behind(event),
+    match (row.settled, row.last_kept) {
+        (true, _) => Ok(Claim::Duplicate),
+        (false, Some(event)) => Ok(Claim::Behind(event)),
         // The dead letter that was in the way has just been redriven: claimable, with the next execution.
-        (false, false, None) => return Err(sqlx::Error::RowNotFound),
-    })
+        (false, None) => Err(sqlx::Error::RowNotFound),
+    }
 }
 
 /// Records why a claimed delivery changed nothing.

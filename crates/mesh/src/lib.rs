@@ -26,9 +26,9 @@ mod relay;
 mod schema;
 mod service;
 mod subscriber;
+pub mod telemetry;
 #[cfg(feature = "testing")]
 pub mod testing;
-pub mod telemetry;
 mod timer;
 mod tx;
 mod upkeep;

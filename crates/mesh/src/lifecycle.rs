@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -28,6 +28,7 @@ pub(crate) struct Lifecycle {
     tracker: TaskTracker,
     names: Arc<Names>,
     readiness: Readiness,
+    failed: Arc<OnceLock<&'static str>>,
 }
 
 /// How many tasks of each name are running.
@@ -78,6 +79,31 @@ impl Lifecycle {
             let _running = running;
             task.await
         })
+    }
+
+    /// As [`Lifecycle::spawn`], for a task without which the process is of no use: when it ends before it was told to, by a
+    /// panic or otherwise, the process stops and fails, so that its supervisor starts it anew.
+    pub(crate) fn spawn_essential<F>(&self, name: &'static str, task: F)
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let running = self.spawn(name, task);
+        let lifecycle = self.clone();
+        tokio::spawn(async move {
+            let ended = running.await;
+            if lifecycle.soft.is_cancelled() && ended.is_ok() {
+                return;
+            }
+            tracing::error!(task = name, panicked = ended.is_err(), "an essential task ended by itself");
+            // The first one is the one to name.
+            let _ = lifecycle.failed.set(name);
+            lifecycle.stop();
+        });
+    }
+
+    /// The essential task that ended by itself, if one did.
+    pub(crate) fn failed(&self) -> Option<&'static str> {
+        self.failed.get().copied()
     }
 
     /// Takes no new work from here on.

@@ -34,6 +34,9 @@ const DATABASE_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a start waits for the broker before it goes on without: the outbox takes facts meanwhile.
 const BROKER_PATIENCE: Duration = Duration::from_secs(4);
 
+/// The pause before control requests are subscribed to again.
+const CONTROL_AGAIN: Duration = Duration::from_secs(2);
+
 /// Pauses between tries to reach the database at the start.
 const CONNECT: Backoff = Backoff { first: Duration::from_millis(200), longest: Duration::from_secs(2) };
 
@@ -94,6 +97,9 @@ async fn run_with_logs(
     start(service, &config, role, context, &lifecycle).await?;
     lifecycle.soft().cancelled().await;
     lifecycle.drain(drain).await?;
+    if let Some(task) = lifecycle.failed() {
+        anyhow::bail!("`{task}` ended by itself");
+    }
     tracing::info!("stopped");
     Ok(())
 }
@@ -138,7 +144,7 @@ fn spawn(
     let (soft, context) = (lifecycle.soft(), mesh.context());
     if role == Role::Relay || config.relay == RelayMode::Inside {
         let relay = Relay::new(pools.relay.clone(), Arc::clone(context), Arc::clone(broker), lifecycle.hard().clone());
-        lifecycle.spawn("relay", relay.run(soft.clone()));
+        lifecycle.spawn_essential("relay", relay.run(soft.clone()));
     }
     lifecycle.spawn("wake", wake::run(Arc::clone(broker), Arc::clone(context), soft.clone()));
     lifecycle.spawn("upkeep", upkeep::run(mesh.clone(), Arc::clone(broker)));
@@ -152,7 +158,7 @@ fn spawn(
     if role == Role::Relay {
         return;
     }
-    lifecycle.spawn("control", control::serve(broker.connection().client, mesh.clone(), lifecycle.clone()));
+    lifecycle.spawn("control", answer_control(Arc::clone(broker), mesh.clone()));
     for start in service.timers {
         start(mesh);
     }
@@ -172,7 +178,22 @@ fn spawn(
         lifecycle.readiness().clone(),
         config.concurrency as usize,
     );
-    lifecycle.spawn("consumer", consumer.run(soft.clone()));
+    lifecycle.spawn_essential("consumer", consumer.run(soft.clone()));
+}
+
+/// Answers control requests over whatever client is in use.
+async fn answer_control(broker: Arc<Broker>, mesh: Mesh) {
+    let lifecycle = mesh.lifecycle().clone();
+    while !lifecycle.soft().is_cancelled() {
+        let connection = broker.connection();
+        tokio::select! {
+            () = control::serve(connection.client, mesh.clone(), lifecycle.clone()) => {
+                tokio::time::sleep(jittered(CONTROL_AGAIN, &*mesh.context().clock)).await;
+            }
+            () = broker.replaced(connection.generation) => {}
+            () = lifecycle.soft().cancelled() => {}
+        }
+    }
 }
 
 /// The connections of a process: the relay's are its own, so that neither starves the other.
@@ -183,14 +204,17 @@ struct Pools {
 
 impl Pools {
     async fn connect(config: &Config, context: &ServiceContext) -> anyhow::Result<Self> {
-        let pool = |name: &str, most: u32| {
-            PgPoolOptions::new()
-                .max_connections(most)
-                .acquire_timeout(Duration::from_secs(5))
-                .connect_lazy_with(config.database_url.connect_options(&format!("{} {name}", context.name)))
+        let options = |name: &str| config.database_url.connect_options(&format!("{} {name}", context.name));
+        let pool = |options, most: u32| {
+            let pool = PgPoolOptions::new().max_connections(most).acquire_timeout(Duration::from_secs(5));
+            pool.connect_lazy_with(options)
         };
-        let pools =
-            Self { work: pool("work", config.database_connections_max), relay: pool("relay", RELAY_CONNECTIONS) };
+        // The relay passes long arrays; only a plan made for their values compares with them by hash.
+        let relay = options("relay").options([("plan_cache_mode", "force_custom_plan")]);
+        let pools = Self {
+            work: pool(options("work"), config.database_connections_max),
+            relay: pool(relay, RELAY_CONNECTIONS),
+        };
         pools.reach(context).await.with_context(|| format!("reach the database {:?}", config.database_url))?;
         Ok(pools)
     }

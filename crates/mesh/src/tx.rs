@@ -177,6 +177,9 @@ impl Tx {
     /// key decides.
     pub(crate) async fn commit(mut self) -> sqlx::Result<()> {
         if self.staged.is_empty() {
+            // A statement that failed, and whose error the handler swallowed, has aborted the transaction. COMMIT would roll
+            // it back and still report success; any other statement says so.
+            sqlx::query!("select 1 as sound").fetch_one(&mut *self.inner).await?;
             return self.inner.commit().await;
         }
         outbox::insert(&mut self.inner, &self.staged).await?;

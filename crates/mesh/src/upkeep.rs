@@ -18,6 +18,9 @@ const GAUGES_EVERY: Duration = Duration::from_secs(5);
 /// How often partitions are made.
 const PARTITIONS_EVERY: Duration = Duration::from_secs(3_600);
 
+/// How long the database may be silent before its connections are taken for half-open.
+const DATABASE_SILENCE_MAX: Duration = Duration::from_secs(60);
+
 /// Partitions ready before their day comes: a week, so that days of failing DDL do not matter.
 const PARTITION_DAYS_AHEAD: i32 = 7;
 
@@ -37,18 +40,20 @@ pub(crate) async fn run(mesh: Mesh, broker: Arc<Broker>) {
             ensure_partitions(mesh.pool()).await;
         }
         check_broker(&broker, &lifecycle).await;
-        check_database(mesh.pool(), &lifecycle).await;
+        if !answers_in_time(mesh.pool(), &lifecycle).await {
+            return;
+        }
     }
 }
 
 async fn ensure_partitions(pool: &PgPool) {
-    match sqlx::query_scalar!(r#"select mesh.ensure_partitions($1) as "made!""#, PARTITION_DAYS_AHEAD)
-        .fetch_one(pool)
-        .await
-    {
-        Ok(made) => tracing::debug!(made, "partitions are ready"),
-        // Rows go to the default partition meanwhile.
-        Err(error) => tracing::warn!(%error, "partitions could not be made ahead of time"),
+    for day in 0..=PARTITION_DAYS_AHEAD {
+        let made = sqlx::query_scalar!(r#"select mesh.ensure_partitions($1) as "made!""#, day).fetch_one(pool).await;
+        match made {
+            Ok(made) => tracing::debug!(day, made, "partitions are ready"),
+            // Rows go to the default partition meanwhile.
+            Err(error) => tracing::warn!(day, %error, "partitions could not be made ahead of time"),
+        }
     }
 }
 
@@ -66,10 +71,22 @@ async fn check_broker(broker: &Broker, lifecycle: &Lifecycle) {
     }
 }
 
+/// Asks the database, and ends the process when it gives neither answer nor error: its connections are half-open, and only
+/// new ones help. What was in flight is delivered again.
+async fn answers_in_time(pool: &PgPool, lifecycle: &Lifecycle) -> bool {
+    let mut check = tokio::spawn(check_database(pool.clone(), lifecycle.clone()));
+    if tokio::time::timeout(DATABASE_SILENCE_MAX, &mut check).await.is_ok() {
+        return true;
+    }
+    tracing::error!(silence = ?DATABASE_SILENCE_MAX, "the database gives neither answer nor error; ending the process");
+    lifecycle.kill();
+    false
+}
+
 /// Takes the gauges of the outbox and of the dead letters, which shows whether the database answers.
-async fn check_database(pool: &PgPool, lifecycle: &Lifecycle) {
+async fn check_database(pool: PgPool, lifecycle: Lifecycle) {
     metrics::pool_connections(pool.size(), u32::try_from(pool.num_idle()).unwrap_or(u32::MAX));
-    match status::gauges(pool).await {
+    match status::gauges(&pool).await {
         Ok(gauges) => {
             lifecycle.readiness().holds(Check::Database);
             metrics::outbox_pending(gauges.pending, gauges.oldest);

@@ -19,7 +19,8 @@ const RESUBSCRIBE: Duration = Duration::from_secs(5);
 pub(crate) async fn run(broker: Arc<Broker>, context: Arc<ServiceContext>, soft: CancellationToken) {
     let subject = format!("mesh.wake.{}", context.name);
     while !soft.is_cancelled() {
-        let client = broker.connection().client;
+        let connection = broker.connection();
+        let client = connection.client;
         let Ok(mut heard) = client.subscribe(subject.clone()).await else {
             pause(RESUBSCRIBE, &soft).await;
             continue;
@@ -29,9 +30,14 @@ pub(crate) async fn run(broker: Arc<Broker>, context: Arc<ServiceContext>, soft:
                 hint = heard.next() => match hint {
                     Some(hint) if hint.payload == context.instance.as_bytes().as_slice() => {}
                     Some(_) => context.wake.peer_committed(),
-                    None => break,
+                    None => {
+                        pause(RESUBSCRIBE, &soft).await;
+                        break;
+                    }
                 },
-                () = context.wake.for_peers() => {
+                () = broker.replaced(connection.generation) => break,
+                // While disconnected nothing takes the hint, and waiting for room would hold up the shutdown.
+                () = context.wake.for_peers(), if broker.events().is_connected() => {
                     let own = bytes::Bytes::copy_from_slice(context.instance.as_bytes());
                     if let Err(error) = client.publish(subject.clone(), own).await {
                         tracing::debug!(%error, "a wake-up was not sent; the poll finds the facts");
@@ -41,7 +47,6 @@ pub(crate) async fn run(broker: Arc<Broker>, context: Arc<ServiceContext>, soft:
                 () = soft.cancelled() => return,
             }
         }
-        pause(RESUBSCRIBE, &soft).await;
     }
 }
 

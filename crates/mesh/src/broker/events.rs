@@ -1,7 +1,7 @@
 //! What the NATS client reports outside of any call: connection changes and refusals.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_nats::{Event, ServerError};
 use tokio::sync::watch;
@@ -11,6 +11,8 @@ use tokio::sync::watch;
 /// A refused permission is visible here only: the publish itself looks like a time-out.
 #[derive(Debug, Default)]
 pub(crate) struct BrokerEvents {
+    /// Which client in a row is listened to.
+    generation: AtomicU64,
     connected: watch::Sender<bool>,
     /// How often the connection was lost.
     disconnects: watch::Sender<u64>,
@@ -27,7 +29,12 @@ struct Refusals {
 }
 
 impl BrokerEvents {
-    pub(super) fn record(&self, event: &Event) {
+    /// Records what the client of `generation` reports. A client that was replaced may live on for a while, and what it
+    /// reports then is not about the connection in use.
+    pub(super) fn record(&self, generation: u64, event: &Event) {
+        if generation != self.generation.load(Ordering::Acquire) {
+            return;
+        }
         match event {
             Event::Connected => {
                 self.connected.send_replace(true);
@@ -60,6 +67,12 @@ impl BrokerEvents {
                 refusals.last.insert(subject.to_owned(), (refusals.count, text.clone()));
             });
         }
+    }
+
+    /// Listens to the client of `generation` from here on, which is not connected yet.
+    pub(super) fn listen_to(&self, generation: u64) {
+        self.generation.store(generation, Ordering::Release);
+        self.connected.send_replace(false);
     }
 
     pub(crate) fn is_connected(&self) -> bool {
@@ -139,10 +152,20 @@ mod tests {
         let subject = "evt.orders.order_created.v1.7";
         let text = format!("Permissions Violation for Publish to \"{subject}\"");
         let seen = events.refusals();
-        events.record(&Event::ServerError(ServerError::Other(text.clone())));
+        events.record(0, &Event::ServerError(ServerError::Other(text.clone())));
         assert_eq!(events.refusal(seen, subject), Some(text));
         assert_eq!(events.refusal(seen, "evt.orders.order_created.v1.8"), None);
         assert_eq!(events.refusal(events.refusals(), subject), None, "it says nothing about a later publish");
+    }
+
+    #[test]
+    fn a_client_that_was_replaced_is_not_listened_to() {
+        let events = BrokerEvents::default();
+        events.listen_to(1);
+        events.record(1, &Event::Connected);
+        events.record(0, &Event::Closed);
+        assert!(events.is_connected(), "the replaced client closed, not the one in use");
+        assert_eq!(events.disconnects(), 0);
     }
 
     #[test]

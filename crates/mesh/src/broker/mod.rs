@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::{self, context::ContextBuilder};
-use async_nats::{Client, ConnectOptions};
+use async_nats::{Client, ConnectOptions, ServerAddr};
 use tokio::sync::{Mutex, watch};
 
 pub(crate) use credentials::CredentialsError;
@@ -22,6 +22,9 @@ pub const STREAM: &str = "EVT";
 
 /// How long a publish waits for its acknowledgement, and an API call for its answer.
 pub(crate) const ACK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a round trip to the server may take.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Publishes in flight before `send_publish` makes its caller wait.
 const ACKS_IN_FLIGHT_MAX: usize = 2_048;
@@ -60,6 +63,8 @@ pub(crate) struct Connection {
 pub(crate) enum BrokerError {
     #[error("connect to NATS at {url}")]
     Connect { url: String, source: async_nats::ConnectError },
+    #[error("`{url}` is no NATS address")]
+    Address { url: String, source: std::io::Error },
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
 }
@@ -94,9 +99,26 @@ impl Broker {
             return Ok(());
         }
         tracing::warn!(generation, "replacing the NATS client");
+        self.events.listen_to(generation + 1);
         let connection = open(&self.options, &self.context, &self.events, generation + 1).await?;
         self.current.send_replace(connection);
         Ok(())
+    }
+
+    /// Waits until the client of `generation` has been replaced.
+    pub(crate) async fn replaced(&self, generation: u64) {
+        // The sender lives as long as `self`.
+        let _ = self.current.subscribe().wait_for(|connection| connection.generation > generation).await;
+    }
+
+    /// Whether the client has died: it takes nothing any more, or says that it is connected and gets no answer. While it
+    /// is merely disconnected it is not dead; it connects again by itself.
+    pub(crate) async fn is_dead(&self) -> bool {
+        let client = self.connection().client;
+        match tokio::time::timeout(PATIENCE, client.flush()).await {
+            Ok(flushed) => flushed.is_err(),
+            Err(_) => self.events.is_connected(),
+        }
     }
 
     /// Goes to another server, because this one announced that it shuts down.
@@ -110,9 +132,14 @@ impl Broker {
     /// `Connected` when the connection task is dead.
     pub(crate) async fn is_alive(&self) -> bool {
         let client = self.connection().client;
-        matches!(tokio::time::timeout(Duration::from_secs(2), client.flush()).await, Ok(Ok(())))
-            && self.events.is_connected()
+        matches!(tokio::time::timeout(PATIENCE, client.flush()).await, Ok(Ok(()))) && self.events.is_connected()
     }
+}
+
+/// The servers of a cluster, separated by commas.
+fn servers(urls: &str) -> Result<Vec<ServerAddr>, BrokerError> {
+    let address = |url: &str| url.parse().map_err(|source| BrokerError::Address { url: url.to_owned(), source });
+    urls.split(',').map(str::trim).filter(|url| !url.is_empty()).map(address).collect()
 }
 
 async fn open(
@@ -136,11 +163,11 @@ async fn open(
         .request_timeout(Some(ACK_TIMEOUT))
         .reconnect_delay_callback(move |attempts| reconnect_delay(attempts, &jitter))
         .event_callback(move |event| {
-            seen.record(&event);
+            seen.record(generation, &event);
             std::future::ready(())
         })
         .retry_on_initial_connect()
-        .connect(&options.url)
+        .connect(servers(&options.url)?)
         .await
         .map_err(|source| BrokerError::Connect { url: options.url.clone(), source })?;
     let jetstream =
@@ -153,4 +180,17 @@ async fn open(
 fn reconnect_delay(attempts: usize, clock: &SharedClock) -> Duration {
     let backoff = crate::Backoff { first: Duration::from_millis(200), longest: Duration::from_secs(1) };
     crate::clock::jittered(backoff.delay(u32::try_from(attempts).unwrap_or(u32::MAX)), &**clock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::servers;
+
+    #[test]
+    fn a_list_of_servers_is_taken_apart() {
+        let list = servers("nats://a:4222, nats://b:4223").unwrap();
+        let hosts: Vec<_> = list.iter().map(|server| (server.host().to_owned(), server.port())).collect();
+        assert_eq!(hosts, [("a".to_owned(), 4222), ("b".to_owned(), 4223)]);
+        assert!(servers("nats://a:notaport").is_err());
+    }
 }

@@ -87,13 +87,19 @@ fn differences(config: &async_nats::jetstream::consumer::Config, registry: &Regi
     if config.ack_wait < Duration::from_secs(10) {
         found.push(format!("ack_wait is {:?}, shorter than 10 s", config.ack_wait));
     }
+    if config.headers_only {
+        found.push("headers_only is set, so no fact has a body".to_owned());
+    }
     let single = (!config.filter_subject.is_empty()).then_some(&config.filter_subject);
     let filters: Vec<&String> = config.filter_subjects.iter().chain(single).collect();
     for subscriber in registry.iter() {
         let wanted = subscriber.event_type();
-        let subject = format!("evt.{}.{}.v{}.0", wanted.domain, wanted.name, wanted.major);
-        if !filters.is_empty() && !filters.iter().any(|filter| covers(filter, &subject)) {
-            found.push(format!("no filter for {wanted}, which `{}` hears", subscriber.name()));
+        let heard = |bucket: u32| {
+            let subject = format!("evt.{}.{}.v{}.{bucket}", wanted.domain, wanted.name, wanted.major);
+            filters.iter().any(|filter| covers(filter, &subject))
+        };
+        if !filters.is_empty() && !(0..envelope::BUCKETS).all(heard) {
+            found.push(format!("no filter for all of {wanted}, which `{}` hears", subscriber.name()));
         }
     }
     found
@@ -101,10 +107,11 @@ fn differences(config: &async_nats::jetstream::consumer::Config, registry: &Regi
 
 /// Whether a filter with wildcards takes a subject.
 fn covers(filter: &str, subject: &str) -> bool {
-    let mut tokens = subject.split('.');
-    for part in filter.split('.') {
+    let (mut parts, mut tokens) = (filter.split('.').peekable(), subject.split('.'));
+    while let Some(part) = parts.next() {
         match (part, tokens.next()) {
-            (">", Some(_)) => return true,
+            // Only at the end is it a wildcard.
+            (">", Some(_)) if parts.peek().is_none() => return true,
             ("*", Some(_)) => {}
             (part, Some(token)) if part == token => {}
             _ => return false,

@@ -9,6 +9,9 @@ use envelope::{RawMessage, Timestamp};
 
 use crate::delivery::{ErasedSubscriber, Incoming, Next};
 
+/// How long an answer may wait for room in the client, which has none left after a long disconnection.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
+
 /// One message and the subscribers that have not settled it.
 pub(super) struct Pending {
     pub(super) incoming: Arc<Incoming>,
@@ -58,8 +61,10 @@ impl Pending {
 
     /// A lost answer is repaired by redelivery and the inbox, so it is no error of the delivery.
     async fn answer(&self, kind: AckKind) {
-        if let Err(error) = self.acker.ack_with(kind).await {
-            tracing::debug!(%error, event = %self.incoming.id(), "an answer to the broker was not sent");
+        match tokio::time::timeout(ANSWER_PATIENCE, self.acker.ack_with(kind)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, event = %self.incoming.id(), "an answer was not sent"),
+            Err(_) => tracing::debug!(event = %self.incoming.id(), "the client has no room for an answer"),
         }
     }
 }

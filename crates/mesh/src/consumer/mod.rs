@@ -17,23 +17,21 @@ use std::time::Duration;
 
 use async_nats::jetstream;
 use async_nats::jetstream::consumer::pull;
-use futures_util::{FutureExt, StreamExt};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::broker::Broker;
-use crate::clock::jittered;
 use crate::delivery::{Delivery, Registry};
 use crate::failpoints;
 use crate::failure::Backoff;
-use crate::lifecycle::{Check, Readiness};
+use crate::lifecycle::Readiness;
 use crate::telemetry::metrics;
 pub(crate) use durable::{DurableError, verify};
 use gate::Gate;
 use lanes::Lanes;
 use message::{KeepAlive, Pending};
-use pulling::{NextStep, Open, Pull, next, reason};
+use pulling::{NextStep, Pull, next, reason};
 use work::{Answer, work};
 
 /// Pauses before the pull is built again.
@@ -65,6 +63,8 @@ pub(crate) struct Consumer {
     in_work: HashMap<Id, (String, KeepAlive)>,
     pull: Pull,
     last_message: Instant,
+    /// Pulls in a row that were opened and yielded nothing before they failed.
+    fruitless: u32,
 }
 
 /// A worker's end.
@@ -96,6 +96,7 @@ impl Consumer {
             in_work: HashMap::new(),
             pull: Pull::Closed { failures: 0, due: Instant::now() },
             last_message: Instant::now(),
+            fruitless: 0,
         }
     }
 
@@ -147,65 +148,26 @@ impl Consumer {
     /// Takes what the pull yields: a message into its lane, or trouble.
     fn receive(&mut self, yielded: Option<Result<jetstream::Message, pull::MessagesError>>) {
         match yielded {
-            Some(Ok(message)) => {
-                self.last_message = Instant::now();
-                let registry = &self.registry;
-                let hearing = |incoming: &crate::delivery::Incoming| {
-                    incoming.subject_type().map(|event_type| registry.hearing(&event_type)).unwrap_or_default()
-                };
-                match Pending::new(message, hearing) {
-                    Ok(pending) => {
-                        let key = pending.incoming.key().to_owned();
-                        self.lanes.push(&key, pending);
-                    }
-                    Err(error) => tracing::error!(%error, "not a message of the durable"),
-                }
-            }
+            Some(Ok(message)) => self.take(message),
             // A missed heartbeat does not end the stream, but nothing can be trusted to follow it.
             Some(Err(error)) => self.rebuild(reason(error.kind()), &error.to_string()),
             None => self.rebuild("ended", "the pull ended, which means that the client is gone"),
         }
     }
 
-    fn rebuild(&mut self, reason: &'static str, detail: &str) {
-        tracing::warn!(consumer = self.name, reason, detail, "building the pull again");
-        metrics::consumer_rebuilt(reason);
-        // An ended pull is the mark of a dead client: count it as tried often enough to replace that too.
-        let failures = if reason == "ended" { REBUILDS_BEFORE_CLIENT } else { 1 };
-        self.closed(failures);
-    }
-
-    fn closed(&mut self, failures: u32) {
-        let pause = jittered(REBUILD.delay(failures), &*self.delivery.context.clock);
-        self.pull = Pull::Closed { failures, due: Instant::now() + pause };
-    }
-
-    /// Verifies the durable and starts a pull; after several failures with a fresh client.
-    async fn build(&mut self) {
-        let Pull::Closed { failures, .. } = self.pull else { return };
-        if failures >= REBUILDS_BEFORE_CLIENT && !self.broker.is_alive().await {
-            let generation = self.broker.connection().generation;
-            if let Err(error) = self.broker.replace(generation).await {
-                tracing::warn!(error = &error as &dyn std::error::Error, "the NATS client could not be replaced");
-            }
-        }
-        let connection = self.broker.connection();
-        let built = match verify(&connection, self.name, &self.registry).await {
-            Ok(consumer) => durable::pull(&consumer, self.name).await.map(|stream| Box::new(Open { consumer, stream })),
-            Err(error) => Err(error),
+    fn take(&mut self, message: jetstream::Message) {
+        self.last_message = Instant::now();
+        self.fruitless = 0;
+        let registry = &self.registry;
+        let hearing = |incoming: &crate::delivery::Incoming| {
+            incoming.subject_type().map(|event_type| registry.hearing(&event_type)).unwrap_or_default()
         };
-        match built {
-            Ok(open) => {
-                tracing::info!(consumer = self.name, "pulling");
-                self.readiness.holds(Check::Consumer);
-                self.last_message = Instant::now();
-                self.pull = Pull::Open(open);
+        match Pending::new(message, hearing) {
+            Ok(pending) => {
+                let key = pending.incoming.key().to_owned();
+                self.lanes.push(&key, pending);
             }
-            Err(error) => {
-                tracing::warn!(%error, failures, "the consumer waits");
-                self.readiness.fails(Check::Consumer, error.to_string());
-                self.closed(failures.saturating_add(1));
-            }
+            Err(error) => tracing::error!(%error, "not a message of the durable"),
         }
     }
 
@@ -247,6 +209,10 @@ impl Consumer {
     }
 
     async fn keep_alive(&self) {
+        // While disconnected nothing takes the reports, and waiting for room would hold up everything else.
+        if !self.broker.events().is_connected() {
+            return;
+        }
         for (_, message) in self.in_work.values() {
             message.in_progress().await;
         }
@@ -255,28 +221,8 @@ impl Consumer {
         }
     }
 
-    /// Compares a silent pull with what the server says: messages that wait while nothing comes mean a stalled pull.
-    async fn watch(&mut self) {
-        let Pull::Open(open) = &self.pull else { return };
-        let waiting = match open.consumer.get_info().await {
-            Ok(info) => info.num_pending,
-            Err(error) => return self.rebuild("no_info", &error.to_string()),
-        };
-        metrics::consumer_pending(waiting);
-        let silent = self.last_message.elapsed() >= WATCHDOG_EVERY && self.lanes.len() == 0;
-        if waiting > 0 && silent {
-            self.rebuild("stalled", &format!("{waiting} messages wait at the server and none comes"));
-        }
-    }
-
     async fn shut_down(mut self, soft: &CancellationToken) {
-        let pull = std::mem::replace(&mut self.pull, Pull::Closed { failures: 0, due: Instant::now() });
-        if let Pull::Open(mut open) = pull {
-            // Delivered to this process and not looked at yet.
-            while let Some(Some(Ok(message))) = open.stream.next().now_or_never() {
-                self.receive(Some(Ok(message)));
-            }
-        }
+        self.take_over_buffered();
         for pending in self.lanes.drain() {
             pending.hand_back(HAND_BACK_DELAY).await;
         }

@@ -15,7 +15,7 @@ use crate::telemetry::{metrics, trace};
 pub(super) enum Answer {
     /// Every subscriber has settled it.
     Acknowledge,
-    /// At least one has not; the earliest next try.
+    /// At least one has not; when to try again.
     Again(Duration),
     /// The database is away: again as soon as it is back.
     Outage,
@@ -48,7 +48,8 @@ impl Answer {
     fn and(self, retry: &Retry) -> Self {
         match (self, retry.cause) {
             (_, RetryCause::Outage) | (Self::Outage, _) => Self::Outage,
-            (Self::Again(earlier), _) => Self::Again(earlier.min(retry.after)),
+            // The latest: none is tried before its own back-off is over.
+            (Self::Again(later), _) => Self::Again(later.max(retry.after)),
             (Self::Acknowledge, _) => Self::Again(retry.after),
         }
     }
@@ -109,7 +110,7 @@ mod tests {
     fn one_open_subscriber_keeps_the_message_and_an_outage_outweighs_a_delay() {
         let retry = |cause, after| Retry { after: Duration::from_secs(after), cause };
         let failure = Answer::Acknowledge.and(&retry(RetryCause::Failure, 9)).and(&retry(RetryCause::Failure, 4));
-        assert_eq!(failure, Answer::Again(Duration::from_secs(4)));
+        assert_eq!(failure, Answer::Again(Duration::from_secs(9)));
         assert_eq!(failure.and(&retry(RetryCause::Outage, 1)), Answer::Outage);
         assert_eq!(Answer::Outage.and(&retry(RetryCause::Failure, 1)), Answer::Outage);
     }

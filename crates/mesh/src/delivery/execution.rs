@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use envelope::DecodeError;
-use tokio::task::JoinError;
+use tokio::task::{JoinError, JoinHandle};
 use uuid::Uuid;
 
 use super::registry::Prepared;
 use super::{Delivery, ErasedSubscriber, Incoming, Verdict, attempts};
 use crate::clock::jittered;
 use crate::failpoints;
-use crate::failure::{Backoff, Failure, is_outage};
+use crate::failure::{Backoff, Failure, database_error, is_outage};
 use crate::inbox::{self, Claim};
 use crate::subscriber::Handled;
 use crate::tx::{Cause, Tx};
@@ -24,7 +24,7 @@ pub(super) enum Ended {
     /// An earlier fact of the key is in the way.
     Behind(Uuid),
     /// The database went away; nothing can be said about the message.
-    Outage(sqlx::Error),
+    Outage(String),
     /// The message is none that the subscriber can read.
     Undecodable(DecodeError),
     /// The handler did not settle it.
@@ -73,12 +73,27 @@ async fn guarded(
     };
     let execution = Execution { name: subscriber.name(), incoming: Arc::clone(incoming), attempt };
     let work = execution.transaction(delivery.clone(), prepared);
-    let task = tokio::spawn(tracing::Instrument::in_current_span(work));
-    match tokio::time::timeout(timeout, task).await {
+    let mut task = tokio::spawn(tracing::Instrument::in_current_span(work));
+    match tokio::time::timeout(timeout, &mut task).await {
         Ok(Ok(ended)) => ended,
         Ok(Err(error)) => Ended::Failed(Failure::Retry(panicked(error))),
-        Err(_) => Ended::Failed(Failure::Retry(anyhow::anyhow!("the handler took longer than {timeout:?}"))),
+        Err(_) => {
+            abort_late(task);
+            Ended::Failed(Failure::Retry(anyhow::anyhow!("the handler took longer than {timeout:?}")))
+        }
     }
+}
+
+/// How long an execution that has lost its slot may still take.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// Takes the connection from a handler that never returns. By then its BEGIN is long done, and the server has ended the
+/// session of a handler that waits without a statement; what is dropped is rolled back.
+fn abort_late(task: JoinHandle<Ended>) {
+    tokio::spawn(async move {
+        tokio::time::sleep(GRACE).await;
+        task.abort();
+    });
 }
 
 fn panicked(error: JoinError) -> anyhow::Error {
@@ -109,7 +124,7 @@ impl Execution {
         };
         let mut tx = match Tx::begin_reaction(&delivery.pool, &delivery.context, self.name, cause).await {
             Ok(tx) => tx,
-            Err(error) => return Ended::Outage(error),
+            Err(error) => return Ended::Outage(error.to_string()),
         };
         match self.in_transaction(&mut tx, prepared).await {
             Ok(Step::Commit(verdict)) => {
@@ -119,8 +134,26 @@ impl Execution {
                     Err(error) => from_database(error),
                 }
             }
-            Ok(Step::Stop(ended)) => roll_back(tx, ended).await,
+            Ok(Step::Stop(ended)) => {
+                let ended = roll_back(tx, ended).await;
+                self.forget_repeat(&delivery, &ended).await;
+                ended
+            }
             Err(failure) => roll_back(tx, from_failure(failure)).await,
+        }
+    }
+
+    /// A redelivery was counted before it was found settled.
+    async fn forget_repeat(&self, delivery: &Delivery, ended: &Ended) {
+        if self.attempt == 1 || !matches!(ended, Ended::Settled(Verdict::Duplicate)) {
+            return;
+        }
+        let forgotten = match delivery.pool.acquire().await {
+            Ok(mut connection) => attempts::forget(&mut connection, self.incoming.id(), self.name).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = forgotten {
+            tracing::debug!(%error, "a counted attempt of a settled delivery stays behind");
         }
     }
 
@@ -128,7 +161,7 @@ impl Execution {
         let event_id = self.incoming.id();
         match inbox::claim(tx, event_id, self.name, self.incoming.key()).await? {
             Claim::Claimed => {}
-            Claim::Duplicate | Claim::DeadLetter => return Ok(Step::Stop(Ended::Settled(Verdict::Duplicate))),
+            Claim::Duplicate => return Ok(Step::Stop(Ended::Settled(Verdict::Duplicate))),
             Claim::Behind(event) => return Ok(Step::Stop(Ended::Behind(event))),
         }
         failpoints::hit("consume.after_inbox_insert");
@@ -153,7 +186,7 @@ async fn roll_back(tx: Tx, ended: Ended) -> Ended {
         Ok(()) => ended,
         // The connection is gone, and with it the transaction.
         Err(error) => match ended {
-            Ended::Settled(_) | Ended::Behind(_) => Ended::Outage(error),
+            Ended::Settled(_) | Ended::Behind(_) => Ended::Outage(error.to_string()),
             ended => ended,
         },
     }
@@ -161,16 +194,14 @@ async fn roll_back(tx: Tx, ended: Ended) -> Ended {
 
 /// An error of the database, by what it says about the work.
 fn from_database(error: sqlx::Error) -> Ended {
-    if is_outage(&error) { Ended::Outage(error) } else { Ended::Failed(Failure::from(error)) }
+    if is_outage(&error) { Ended::Outage(error.to_string()) } else { Ended::Failed(Failure::from(error)) }
 }
 
 /// A handler's failure; an outage under it is no failure of the handler.
 fn from_failure(failure: Failure) -> Ended {
-    match failure {
-        Failure::Retry(error) => match error.downcast::<sqlx::Error>() {
-            Ok(error) => from_database(error),
-            Err(error) => Ended::Failed(Failure::Retry(error)),
-        },
-        failure => Ended::Failed(failure),
+    let (Failure::Retry(error) | Failure::Conflict(error) | Failure::Reject(error)) = &failure;
+    match database_error(error) {
+        Some(database) if is_outage(database) => Ended::Outage(failure.to_string()),
+        _ => Ended::Failed(failure),
     }
 }

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use envelope::{DecodeError, EventType, Metadata, RawMessage, Subject, Timestamp, fingerprint, ids, peek};
+use tokio::time::Instant;
 use uuid::Uuid;
-
-use crate::clock::Clock;
 
 /// One received message.
 #[derive(Debug)]
@@ -14,7 +13,7 @@ pub(crate) struct Incoming {
     metadata: Result<Metadata, DecodeError>,
     id: Uuid,
     stream_sequence: u64,
-    stored_at: Timestamp,
+    received_at: Instant,
     redelivered: bool,
 }
 
@@ -26,7 +25,7 @@ impl Incoming {
             Ok(metadata) => metadata.id,
             Err(_) => content_id(&raw, stored_at),
         };
-        Self { raw, metadata, id, stream_sequence, stored_at, redelivered }
+        Self { raw, metadata, id, stream_sequence, received_at: Instant::now(), redelivered }
     }
 
     pub(crate) fn raw(&self) -> &RawMessage {
@@ -65,11 +64,9 @@ impl Incoming {
         self.stream_sequence
     }
 
-    /// Time since the stream stored it.
-    pub(crate) fn age(&self, clock: &dyn Clock) -> Duration {
-        let age = clock.now().as_offset() - self.stored_at.as_offset();
-        // A clock behind the server's makes it negative.
-        age.try_into().unwrap_or_default()
+    /// How long this process has had it. A restart begins anew, which only waits longer; no two clocks are compared.
+    pub(crate) fn waited(&self) -> Duration {
+        self.received_at.elapsed()
     }
 
     /// Whether an execution of this message may have happened before this process received it.

@@ -21,7 +21,7 @@ pub use verdict::{DeadReason, ParkReason, Retry, RetryCause, Verdict};
 use crate::clock::jittered;
 use crate::context::ServiceContext;
 use crate::dead_letter::{self, DeadLetter, State};
-use crate::failure::{Failure, is_outage};
+use crate::failure::Failure;
 use execution::{Ended, execute};
 
 /// The wait before a message of an unknown version is looked at again.
@@ -97,7 +97,7 @@ impl Delivery {
         error: &envelope::DecodeError,
     ) -> Verdict {
         if error.is_newer() {
-            if incoming.age(&*self.context.clock) < self.newer_version_wait {
+            if incoming.waited() < self.newer_version_wait {
                 let after = jittered(NEWER_VERSION_DELAY, &*self.context.clock);
                 return Verdict::Retry(Retry { after, cause: RetryCause::NewerVersion });
             }
@@ -124,7 +124,7 @@ impl Delivery {
                 self.keep(name, incoming, attempt, &Outcome::Parked(ParkReason::Behind(event), detail)).await
             }
             Ended::Undecodable(error) => self.undecodable(subscriber, incoming, attempt, &error).await,
-            Ended::Outage(error) => self.unavailable(&error),
+            Ended::Outage(why) => self.unavailable(&why),
             Ended::Failed(Failure::Reject(error)) => {
                 let outcome = Outcome::Dead(DeadReason::Rejected, format!("{error:#}"));
                 self.keep(name, incoming, attempt, &outcome).await
@@ -179,7 +179,8 @@ impl Delivery {
             build: self.context.build,
         };
         match dead_letter::keep(&self.pool, &letter).await {
-            Ok(()) => {
+            Ok(false) => Verdict::Duplicate,
+            Ok(true) => {
                 tracing::error!(subscriber, event = %incoming.id(), reason, detail, "the delivery is kept as a dead letter");
                 outcome.verdict()
             }
@@ -193,8 +194,8 @@ impl Delivery {
         self.keep("-", incoming, 1, &outcome).await
     }
 
-    fn unavailable(&self, error: &sqlx::Error) -> Verdict {
-        tracing::warn!(%error, outage = is_outage(error), "the database did not answer a delivery");
+    fn unavailable(&self, why: &dyn std::fmt::Display) -> Verdict {
+        tracing::warn!(%why, "the database did not answer a delivery");
         let after = jittered(OUTAGE_DELAY, &*self.context.clock);
         Verdict::Retry(Retry { after, cause: RetryCause::Outage })
     }

@@ -72,7 +72,7 @@ pub(super) fn parse<T: DeserializeOwned>(headers: &HeaderMap, bytes: &[u8]) -> R
         return Ok(Parsed { value, canonical: "{}".to_owned() });
     }
     check_content_type(headers)?;
-    profile::check(bytes).map_err(|error| broken_profile(&error, bytes))?;
+    profile::check_within(bytes, super::BODY_BYTES_MAX).map_err(|error| broken_profile(&error, bytes))?;
     let value = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(bytes)).map_err(mistyped)?;
     // A map of serde_json is sorted by key as long as nobody turns on `preserve_order`, which the build checks.
     let canonical = serde_json::from_slice::<Value>(bytes).map_err(Problem::internal)?.to_string();

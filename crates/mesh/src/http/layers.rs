@@ -4,7 +4,7 @@ use std::any::Any;
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use envelope::TraceContext;
@@ -47,10 +47,16 @@ fn span(request: &Request, operation: &str) -> Span {
     span
 }
 
-/// Method and route, which are few; never the path, which has ids.
+/// Method and route, which are few; never the path, which has ids, nor a method that a client made up.
 fn operation(request: &Request) -> String {
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str);
-    format!("{} {route}", request.method())
+    let method = match *request.method() {
+        Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::PATCH | Method::DELETE | Method::OPTIONS => {
+            request.method().as_str()
+        }
+        _ => "OTHER",
+    };
+    format!("{method} {route}")
 }
 
 fn trace_context(headers: &HeaderMap) -> Option<TraceContext> {

@@ -31,20 +31,21 @@ impl Check {
         }
     }
 
-    /// How long a check that held before may fail until traffic is sent elsewhere. While the broker elects a new leader
-    /// the outbox takes facts as ever, and every replica is in the same position.
+    /// How long a check that held before may fail until traffic is sent elsewhere. Without the broker a process still does
+    /// what traffic asks of it: the outbox takes facts as ever. Every replica is in the same position, so turning away
+    /// would only add an outage of HTTP to that of the broker.
     const fn grace(self) -> Duration {
         match self {
             Self::Schema | Self::Database => Duration::ZERO,
-            Self::Broker | Self::Consumer => Duration::from_secs(15),
+            Self::Broker | Self::Consumer => Duration::MAX,
         }
     }
 
     /// How long "holds" is believed. Who asks the database and the broker every few seconds may itself hang on them.
     const fn believed(self) -> Option<Duration> {
         match self {
-            Self::Database | Self::Broker => Some(Duration::from_secs(30)),
-            Self::Schema | Self::Consumer => None,
+            Self::Database => Some(Duration::from_secs(30)),
+            Self::Schema | Self::Broker | Self::Consumer => None,
         }
     }
 }

@@ -87,18 +87,15 @@ async fn readiness_needs_every_check_and_says_which_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broker_may_be_away_for_as_long_as_a_failover_takes() {
+async fn a_broker_that_was_there_once_may_be_away_and_the_process_still_takes_work() {
     let never_seen = Readiness::default();
     never_seen.fails(Check::Broker, "refused");
     assert!(!never_seen.report().ready);
 
     let readiness = all_hold();
     readiness.fails(Check::Broker, "no answer");
-    tokio::time::advance(Duration::from_secs(14)).await;
-    readiness.fails(Check::Broker, "still no answer");
+    tokio::time::advance(Duration::from_secs(20)).await;
     assert_eq!(failing(&readiness), ("broker".to_owned(), true));
-    tokio::time::advance(Duration::from_secs(1)).await;
-    assert_eq!(failing(&readiness), ("broker".to_owned(), false));
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,8 +104,7 @@ async fn what_nobody_confirms_any_more_is_not_believed() {
     tokio::time::advance(Duration::from_secs(30)).await;
     assert_eq!(failing(&readiness), (String::new(), true));
     tokio::time::advance(Duration::from_secs(1)).await;
-    assert_eq!(failing(&readiness), ("database broker".to_owned(), false));
+    assert_eq!(failing(&readiness), ("database".to_owned(), false));
     readiness.holds(Check::Database);
-    readiness.holds(Check::Broker);
     assert_eq!(failing(&readiness), (String::new(), true));
 }

@@ -14,8 +14,17 @@ pub(super) struct Range {
     pub(super) after: i64,
 }
 
-/// Rows above `after` in each group, in sequence order, at most `limit` per group, without those of `held` keys.
-pub(super) async fn above(pool: &PgPool, ranges: &[Range], held: &[String], limit: i64) -> sqlx::Result<Vec<Row>> {
+/// Rows above `after` in each group, in sequence order, at most `limit` per group, without those in flight and those of
+/// `held` keys.
+///
+/// The arrays are compared by hash only in a plan made for their values; the relay's connections ask for such plans.
+pub(super) async fn above(
+    pool: &PgPool,
+    ranges: &[Range],
+    in_flight: &[i64],
+    held: &[String],
+    limit: i64,
+) -> sqlx::Result<Vec<Row>> {
     let groups: Vec<i16> = ranges.iter().map(|range| range.bucket_group).collect();
     let after: Vec<i64> = ranges.iter().map(|range| range.after).collect();
     let epochs: Vec<i64> = ranges.iter().map(|range| range.epoch).collect();
@@ -28,14 +37,16 @@ pub(super) async fn above(pool: &PgPool, ranges: &[Range], held: &[String], limi
         cross join lateral (
             select bucket_group, seq, event_id, subject, partition_key, key_version, headers, payload, occurred_at, attempts
             from mesh.outbox
-            where bucket_group = f.bucket_group and seq > f.after and partition_key <> all ($4::text[])
+            where bucket_group = f.bucket_group and seq > f.after
+              and seq <> all ($4::bigint[]) and partition_key <> all ($5::text[])
             order by seq
-            limit $5
+            limit $6
         ) o
         "#,
         &groups,
         &after,
         &epochs,
+        in_flight,
         held,
         limit,
     )
@@ -52,36 +63,6 @@ pub(super) async fn above(pool: &PgPool, ranges: &[Range], held: &[String], limi
         attempts: row.attempts,
         epoch: row.epoch,
     })
-    .fetch_all(pool)
-    .await
-}
-
-/// The sequences of all visible rows up to `until` in each group: what a deep backlog left behind its reading position,
-/// because it was committed late. Rows of `held` keys are left out.
-pub(super) async fn sequences_up_to(
-    pool: &PgPool,
-    ranges: &[Range],
-    until: &[i64],
-    held: &[String],
-) -> sqlx::Result<Vec<(i16, i64)>> {
-    let groups: Vec<i16> = ranges.iter().map(|range| range.bucket_group).collect();
-    let after: Vec<i64> = ranges.iter().map(|range| range.after).collect();
-    sqlx::query!(
-        r#"
-        select o.bucket_group as "bucket_group!", o.seq as "seq!"
-        from unnest($1::smallint[], $2::bigint[], $3::bigint[]) as f (bucket_group, after, until)
-        cross join lateral (
-            select bucket_group, seq from mesh.outbox
-            where bucket_group = f.bucket_group and seq > f.after and seq <= f.until and partition_key <> all ($4::text[])
-            order by seq
-        ) o
-        "#,
-        &groups,
-        &after,
-        until,
-        held,
-    )
-    .map(|row| (row.bucket_group, row.seq))
     .fetch_all(pool)
     .await
 }

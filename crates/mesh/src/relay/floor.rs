@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 
 use sqlx::PgPool;
+use time::OffsetDateTime;
 
 /// Evidence that is being gathered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,13 +19,6 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    /// Begins a proof.
-    pub(super) async fn begin(pool: &PgPool) -> sqlx::Result<Self> {
-        // Two statements: in one, the planner could take the locks first.
-        let drawn = last_drawn(pool).await?;
-        Ok(Self { drawn, writers: writers(pool).await? })
-    }
-
     /// The proven sequence, once no noted writer is left.
     pub(super) fn proven(&self, open: &HashSet<String>) -> Option<i64> {
         self.writers.is_disjoint(open).then_some(self.drawn)
@@ -34,17 +28,35 @@ impl Evidence {
     pub(super) fn needs_no_wait(&self) -> bool {
         self.writers.is_empty()
     }
-
-    pub(super) fn drawn(&self) -> i64 {
-        self.drawn
-    }
 }
 
-async fn last_drawn(pool: &PgPool) -> sqlx::Result<i64> {
-    // `last_value` is 1 before the first draw; a floor of 1 would hide the first row.
-    sqlx::query_scalar!(r#"select case when is_called then last_value else 0 end as "drawn!" from mesh.outbox_seq_seq"#)
+/// The last sequence that was drawn, and on which start of which server: after a crash or a failover the sequence may go
+/// on from an earlier value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Drawn {
+    pub(super) sequence: i64,
+    pub(super) server: OffsetDateTime,
+}
+
+impl Drawn {
+    pub(super) async fn now(pool: &PgPool) -> sqlx::Result<Self> {
+        // `last_value` is 1 before the first draw; a floor of 1 would hide the first row.
+        let row = sqlx::query!(
+            r#"
+            select case when is_called then last_value else 0 end as "sequence!", pg_postmaster_start_time() as "server!"
+            from mesh.outbox_seq_seq
+            "#
+        )
         .fetch_one(pool)
-        .await
+        .await?;
+        Ok(Self { sequence: row.sequence, server: row.server })
+    }
+
+    /// Begins a proof for this sequence. The locks are read by a statement of their own, after the sequence: in one
+    /// statement the planner could take them first.
+    pub(super) async fn evidence(self, pool: &PgPool) -> sqlx::Result<Evidence> {
+        Ok(Evidence { drawn: self.sequence, writers: writers(pool).await? })
+    }
 }
 
 /// Transactions with a write lock on the outbox. A prepared transaction is listed under `-1/...` until it ends.

@@ -1,7 +1,7 @@
 //! What a publish says about a row. Pure: every answer of the broker is decided here, once.
 
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
-use async_nats::jetstream::{self, publish::PublishAck};
+use async_nats::jetstream::{self, ErrorCode, publish::PublishAck};
 
 /// What is known about a row after its publish.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,10 +42,23 @@ pub(super) fn from_error(error: &PublishError) -> Outcome {
     }
 }
 
-/// From an error that the stream itself answered: 5xx passes (no space, no leader), anything else is about the message.
+/// Errors that come with a 4xx status and still say nothing about the message.
+const PASSING: [ErrorCode; 5] = [
+    ErrorCode::ACCOUNT_RESOURCES_EXCEEDED,
+    ErrorCode::STREAM_NOT_FOUND,
+    // The subject belongs to another stream: the set-up is wrong, not the fact.
+    ErrorCode::STREAM_NOT_MATCH,
+    ErrorCode::STREAM_SEALED,
+    // The first copy of the message is still being replicated.
+    ErrorCode(10158),
+];
+
+/// From an error that the stream itself answered: 5xx passes (no space, no leader), and so do a few others; the rest is
+/// about the message.
 pub(super) fn from_server_error(error: &jetstream::Error) -> Outcome {
     let text = error.to_string();
-    if error.code() >= 500 || error.code() == 429 { Outcome::Unknown(text) } else { Outcome::Refused(text) }
+    let passes = error.code() >= 500 || error.code() == 429 || PASSING.contains(&error.error_code());
+    if passes { Outcome::Unknown(text) } else { Outcome::Refused(text) }
 }
 
 fn server_error(error: &PublishError) -> Option<&jetstream::Error> {
@@ -54,8 +67,6 @@ fn server_error(error: &PublishError) -> Option<&jetstream::Error> {
 
 #[cfg(test)]
 mod tests {
-    use async_nats::jetstream::ErrorCode;
-
     use super::*;
 
     fn answered(code: usize, err_code: u64) -> jetstream::Error {
@@ -82,6 +93,9 @@ mod tests {
         let full = answered(503, 10077);
         assert_eq!(full.error_code(), ErrorCode(10077));
         assert!(matches!(from_server_error(&full), Outcome::Unknown(_)), "a full stream is backpressure");
+        for code in [10002, 10059, 10060, 10109, 10158] {
+            assert!(matches!(from_server_error(&answered(400, code)), Outcome::Unknown(_)), "{code}");
+        }
     }
 
     #[test]

@@ -4,25 +4,18 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use sqlx::PgPool;
+use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use super::blocked::BlockedKeys;
 use super::claim::{self, Range};
-use super::floor::{self, Evidence};
+use super::floor::{self, Drawn, Evidence};
 use super::leases::Lease;
 use super::method::BATCH_ROWS_MAX;
 use super::row::Row;
 
 /// Most bytes of one round.
 const ROUND_BYTES_MAX: usize = 8 * 1_024 * 1_024;
-
-/// Up to this many rows in flight, each claim reads from the floor and leaves out what is in flight. Above it, that would
-/// read the same rows again and again, so claims go on from a reading position and late commits below it are looked
-/// for apart.
-const IN_FLIGHT_FEW: usize = 64;
-
-/// How often late commits are looked for behind the reading position.
-const LATE_COMMITS_EVERY: Duration = Duration::from_millis(100);
 
 /// How often the floor is advanced while rows flow.
 const FLOOR_EVERY: Duration = Duration::from_millis(50);
@@ -33,8 +26,6 @@ struct Group {
     lease: Lease,
     /// Nothing can appear at or below it any more.
     floor: i64,
-    /// The highest sequence that was claimed. Never evidence, only where a deep backlog reads on.
-    position: i64,
 }
 
 /// Reads committed rows of the leased groups.
@@ -45,11 +36,10 @@ pub(super) struct Reader {
     pub(super) blocked: BlockedKeys,
     /// Claimed and neither settled nor given back: sequence and group.
     in_flight: HashMap<i64, i16>,
-    /// The keys that the last claim left out.
-    left_out: Vec<String>,
     evidence: Option<Evidence>,
+    /// When the server that the floors were proven on had started.
+    server: Option<OffsetDateTime>,
     floor_due: Instant,
-    late_commits_due: Instant,
     /// The last sequence for which all floors are known to be final.
     settled_up_to: Option<i64>,
 }
@@ -62,10 +52,9 @@ impl Reader {
             groups: Vec::new(),
             blocked: BlockedKeys::default(),
             in_flight: HashMap::new(),
-            left_out: Vec::new(),
             evidence: None,
+            server: None,
             floor_due: now,
-            late_commits_due: now,
             settled_up_to: None,
         }
     }
@@ -75,7 +64,7 @@ impl Reader {
         let known = std::mem::take(&mut self.groups);
         for &lease in leases {
             let same = known.iter().find(|group| group.lease == lease);
-            self.groups.push(same.copied().unwrap_or(Group { lease, floor: 0, position: 0 }));
+            self.groups.push(same.copied().unwrap_or(Group { lease, floor: 0 }));
         }
         if self.groups.iter().any(|group| group.floor == 0) {
             self.settled_up_to = None;
@@ -86,11 +75,16 @@ impl Reader {
     /// sequence, which may lie below the floor: everything is read anew.
     pub(super) fn set_dead_keys(&mut self, keys: Vec<String>) {
         if self.blocked.set_dead(keys) {
-            for group in &mut self.groups {
-                (group.floor, group.position) = (0, 0);
-            }
-            self.settled_up_to = None;
+            self.reset_floors();
         }
+    }
+
+    fn reset_floors(&mut self) {
+        for group in &mut self.groups {
+            group.floor = 0;
+        }
+        self.settled_up_to = None;
+        self.evidence = None;
     }
 
     pub(super) fn holds_nothing(&self) -> bool {
@@ -112,28 +106,16 @@ impl Reader {
         keep
     }
 
-    /// The rows are not being published any more; the next claims may see them again.
+    /// The rows are not being published any more; the next claim sees them again.
     pub(super) fn give_back(&mut self, sequences: impl IntoIterator<Item = i64>) {
-        let mut any = false;
         for seq in sequences {
-            any |= self.in_flight.remove(&seq).is_some();
-        }
-        if any {
-            self.read_from_floors();
-        }
-    }
-
-    fn read_from_floors(&mut self) {
-        for group in &mut self.groups {
-            group.position = group.floor;
+            self.in_flight.remove(&seq);
         }
     }
 
     /// The rows have left the outbox.
     pub(super) fn settled(&mut self, sequences: impl IntoIterator<Item = i64>) {
-        for seq in sequences {
-            self.in_flight.remove(&seq);
-        }
+        self.give_back(sequences);
     }
 
     /// The groups with rows in flight.
@@ -141,72 +123,23 @@ impl Reader {
         self.in_flight.values().copied().collect()
     }
 
-    /// Reads the next round.
+    /// Reads the next round: the first rows above each floor that are neither in flight nor of a held key.
+    ///
+    /// Always from the floor and in one statement. A reading position would pass a row that is committed late, and read a
+    /// later row of its key first.
     pub(super) async fn claim(&mut self) -> sqlx::Result<Vec<Row>> {
-        let now = Instant::now();
-        let held = self.blocked.held(now);
-        self.follow_released_keys(&held, now);
-        let few = self.in_flight.len() <= IN_FLIGHT_FEW;
-        if !few && now >= self.late_commits_due {
-            self.late_commits_due = now + LATE_COMMITS_EVERY;
-            self.turn_back_to_late_commits(&held).await?;
-        }
+        let held = self.blocked.held(Instant::now());
+        let in_flight: Vec<i64> = self.in_flight.keys().copied().collect();
         // Round by round another group comes first, so that a cut round starves none.
         let step = usize::from(self.groups.len() > 1);
         self.groups.rotate_left(step);
-        let ranges: Vec<Range> = self.groups.iter().map(|group| group.range(few)).collect();
-        let extra = if few { self.in_flight.len() } else { 0 };
-        let per_group = BATCH_ROWS_MAX.div_ceil(ranges.len().max(1)).max(64) + extra;
+        let ranges: Vec<Range> = self.groups.iter().map(Group::range).collect();
+        let per_group = BATCH_ROWS_MAX.div_ceil(ranges.len().max(1)).max(64);
         let limit = i64::try_from(per_group).unwrap_or(i64::MAX);
-        let rows = claim::above(&self.pool, &ranges, &held, limit).await?;
-        Ok(self.take(rows))
-    }
-
-    /// Claims went on above the rows of a key that was held back. Now that it may be published again, its first row must
-    /// be found before its later ones.
-    fn follow_released_keys(&mut self, held: &[String], now: Instant) {
-        if self.left_out.iter().any(|key| !self.blocked.is_held(key, now)) {
-            self.read_from_floors();
-        }
-        self.left_out = held.to_vec();
-    }
-
-    /// Of rows that were read, those that make the next round: not in flight, within its limits. The positions stop at
-    /// the first row that does not fit, so that the next claim begins with it.
-    fn take(&mut self, rows: Vec<Row>) -> Vec<Row> {
-        let mut taken = Vec::with_capacity(rows.len().min(BATCH_ROWS_MAX));
-        let mut bytes = 0;
-        for row in rows {
-            let is_new = !self.in_flight.contains_key(&row.seq);
-            if is_new {
-                bytes += row.bytes();
-                let fits = taken.len() < BATCH_ROWS_MAX && bytes <= ROUND_BYTES_MAX;
-                if !fits && !taken.is_empty() {
-                    break;
-                }
-            }
-            if let Some(group) = self.groups.iter_mut().find(|group| group.lease.bucket_group == row.bucket_group) {
-                group.position = group.position.max(row.seq);
-            }
-            if is_new {
-                self.in_flight.insert(row.seq, row.bucket_group);
-                taken.push(row);
-            }
-        }
-        taken
-    }
-
-    /// A row below the position that is not in flight was committed late: the next claim reads from there.
-    async fn turn_back_to_late_commits(&mut self, held: &[String]) -> sqlx::Result<()> {
-        let ranges: Vec<Range> = self.groups.iter().map(|group| group.range(true)).collect();
-        let until: Vec<i64> = self.groups.iter().map(|group| group.position).collect();
-        for (bucket_group, seq) in claim::sequences_up_to(&self.pool, &ranges, &until, held).await? {
-            let group = self.groups.iter_mut().find(|group| group.lease.bucket_group == bucket_group);
-            if let Some(group) = group.filter(|group| seq <= group.position && !self.in_flight.contains_key(&seq)) {
-                group.position = seq - 1;
-            }
-        }
-        Ok(())
+        let mut rows = claim::above(&self.pool, &ranges, &in_flight, &held, limit).await?;
+        cut(&mut rows);
+        self.in_flight.extend(rows.iter().map(|row| (row.seq, row.bucket_group)));
+        Ok(rows)
     }
 
     /// Advances the floors as far as it is proven, when it is time to.
@@ -216,13 +149,19 @@ impl Reader {
             return Ok(());
         }
         self.floor_due = now + FLOOR_EVERY;
-        let evidence = match self.evidence.take() {
-            Some(evidence) => evidence,
-            None => Evidence::begin(&self.pool).await?,
-        };
-        if self.settled_up_to == Some(evidence.drawn()) {
+        let drawn = Drawn::now(&self.pool).await?;
+        if self.server != Some(drawn.server) || self.groups.iter().any(|group| group.floor > drawn.sequence) {
+            // Another server, or one that came back: the sequence may have gone backwards, below a floor.
+            self.reset_floors();
+            self.server = Some(drawn.server);
+        }
+        if self.settled_up_to == Some(drawn.sequence) {
             return Ok(());
         }
+        let evidence = match self.evidence.take() {
+            Some(evidence) => evidence,
+            None => drawn.evidence(&self.pool).await?,
+        };
         let open = if evidence.needs_no_wait() { HashSet::new() } else { floor::writers(&self.pool).await? };
         match evidence.proven(&open) {
             Some(proven) => self.raise_floors(proven).await?,
@@ -237,7 +176,6 @@ impl Reader {
         for (bucket_group, lowest) in floor::lowest_remaining(&self.pool, &groups, &floors).await? {
             if let Some(group) = self.groups.iter_mut().find(|group| group.lease.bucket_group == bucket_group) {
                 group.floor = floor::advanced(group.floor, proven, lowest);
-                group.position = group.position.max(group.floor);
             }
         }
         let all_final = self.groups.iter().all(|group| group.floor >= proven);
@@ -247,8 +185,18 @@ impl Reader {
 }
 
 impl Group {
-    fn range(&self, from_floor: bool) -> Range {
-        let after = if from_floor { self.floor } else { self.position };
-        Range { bucket_group: self.lease.bucket_group, epoch: self.lease.epoch, after }
+    fn range(&self) -> Range {
+        Range { bucket_group: self.lease.bucket_group, epoch: self.lease.epoch, after: self.floor }
     }
+}
+
+/// Cuts a round to its limits. Rows of one key are in order, so what is cut of a key is its end.
+fn cut(rows: &mut Vec<Row>) {
+    let mut bytes = 0;
+    let within = rows.iter().take(BATCH_ROWS_MAX).take_while(|row| {
+        bytes += row.bytes();
+        bytes <= ROUND_BYTES_MAX
+    });
+    let length = within.count().max(1);
+    rows.truncate(length);
 }
