@@ -184,11 +184,8 @@ impl Execution {
 async fn roll_back(tx: Tx, ended: Ended) -> Ended {
     match tx.rollback().await {
         Ok(()) => ended,
-        // The connection is gone, and with it the transaction.
-        Err(error) => match ended {
-            Ended::Settled(_) | Ended::Behind(_) => Ended::Outage(error.to_string()),
-            ended => ended,
-        },
+        // The connection is gone, and with it the transaction. Whatever the handler said, it said it without a database.
+        Err(error) => Ended::Outage(error.to_string()),
     }
 }
 
