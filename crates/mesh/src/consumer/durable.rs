@@ -2,20 +2,11 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
+use async_nats::jetstream::consumer::{AckPolicy, PullConsumer};
 use async_nats::jetstream::context::{ConsumerInfoError, ConsumerInfoErrorKind};
 
 use crate::broker::{Connection, STREAM};
 use crate::delivery::Registry;
-
-/// How long a pull waits at the server. Short, because a lost pull is noticed only after it.
-const EXPIRES: Duration = Duration::from_secs(8);
-
-/// How often an idle pull must hear from the server.
-const HEARTBEAT: Duration = Duration::from_secs(3);
-
-/// Messages per pull. Below 50, the client's own bookkeeping can stall it.
-const PULL_MESSAGES: usize = 128;
 
 /// Why the durable consumer cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -58,18 +49,6 @@ fn lookup_failed(name: &'static str, error: &(dyn std::error::Error + Send + Syn
         }
         _ => DurableError::Unavailable { name, why },
     }
-}
-
-/// Starts pulling.
-pub(super) async fn pull(consumer: &PullConsumer, name: &'static str) -> Result<pull::Stream, DurableError> {
-    consumer
-        .stream()
-        .max_messages_per_batch(PULL_MESSAGES)
-        .expires(EXPIRES)
-        .heartbeat(HEARTBEAT)
-        .messages()
-        .await
-        .map_err(|error| DurableError::Pull { name, why: error.to_string() })
 }
 
 /// What differs from what the runtime relies on, field by field.

@@ -8,6 +8,7 @@ mod durable;
 mod gate;
 mod lanes;
 mod message;
+mod puller;
 mod pulling;
 mod work;
 
@@ -16,7 +17,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream;
-use async_nats::jetstream::consumer::pull;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -31,7 +31,7 @@ pub(crate) use durable::{DurableError, verify};
 use gate::Gate;
 use lanes::Lanes;
 use message::{KeepAlive, Pending};
-use pulling::{NextStep, Pull, next, reason};
+use pulling::{NextStep, Pull, next};
 use work::{Answer, work};
 
 /// Pauses before the pull is built again.
@@ -112,7 +112,7 @@ impl Consumer {
             metrics::consumer_in_flight(self.lanes.running() as u64);
             tokio::select! {
                 () = soft.cancelled() => {}
-                next = next(&mut self.pull) => self.follow(next).await,
+                next = next(&mut self.pull, &self.broker) => self.follow(next).await,
                 Some(ended) = self.workers.join_next_with_id() => self.take_back(ended, &soft).await,
                 () = sleep_until(warm_at) => {}
                 () = self.gate.opened(), if !self.gate.is_open() => {}
@@ -140,21 +140,13 @@ impl Consumer {
 
     async fn follow(&mut self, next: NextStep) {
         match next {
-            NextStep::Yielded(yielded) => self.receive(yielded.map(|yielded| *yielded)),
+            NextStep::Message(message) => self.take(*message),
+            NextStep::Trouble(trouble) => self.rebuild(&trouble),
             NextStep::BuildDue => self.build().await,
         }
     }
 
-    /// Takes what the pull yields: a message into its lane, or trouble.
-    fn receive(&mut self, yielded: Option<Result<jetstream::Message, pull::MessagesError>>) {
-        match yielded {
-            Some(Ok(message)) => self.take(message),
-            // A missed heartbeat does not end the stream, but nothing can be trusted to follow it.
-            Some(Err(error)) => self.rebuild(reason(error.kind()), &error.to_string()),
-            None => self.rebuild("ended", "the pull ended, which means that the client is gone"),
-        }
-    }
-
+    /// Takes a message into its lane.
     fn take(&mut self, message: jetstream::Message) {
         self.last_message = Instant::now();
         self.fruitless = 0;
@@ -222,7 +214,8 @@ impl Consumer {
     }
 
     async fn shut_down(mut self, soft: &CancellationToken) {
-        self.take_over_buffered();
+        // Before anything is handed back: it would come back to this pull.
+        self.finish_pull().await;
         for pending in self.lanes.drain() {
             pending.hand_back(HAND_BACK_DELAY).await;
         }

@@ -1,38 +1,35 @@
 //! The pull in use: what it yields, and when the next one is built.
 
 use async_nats::jetstream;
-use async_nats::jetstream::consumer::PullConsumer;
-use async_nats::jetstream::consumer::pull::{self, MessagesErrorKind};
-use futures_util::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
-use super::durable::{self, verify};
+use super::durable::{DurableError, verify};
+use super::puller::{Puller, Trouble};
 use super::{Consumer, REBUILD, REBUILDS_BEFORE_CLIENT, WATCHDOG_EVERY};
+use crate::broker::Broker;
 use crate::clock::jittered;
 use crate::lifecycle::Check;
 use crate::telemetry::metrics;
 
 /// The pull in use, or when the next one is built.
 pub(super) enum Pull {
-    Open(Box<Open>),
+    Open(Box<Puller>),
     Closed { failures: u32, due: Instant },
-}
-
-/// A running pull and the durable behind it.
-pub(super) struct Open {
-    pub(super) consumer: PullConsumer,
-    pub(super) stream: pull::Stream,
 }
 
 /// What comes next from the pull.
 pub(super) enum NextStep {
-    Yielded(Option<Box<Result<jetstream::Message, pull::MessagesError>>>),
+    Message(Box<jetstream::Message>),
+    Trouble(Trouble),
     BuildDue,
 }
 
-pub(super) async fn next(pull: &mut Pull) -> NextStep {
+pub(super) async fn next(pull: &mut Pull, broker: &Broker) -> NextStep {
     match pull {
-        Pull::Open(open) => NextStep::Yielded(open.stream.next().await.map(Box::new)),
+        Pull::Open(puller) => match puller.next(broker.events()).await {
+            Ok(message) => NextStep::Message(Box::new(message)),
+            Err(trouble) => NextStep::Trouble(trouble),
+        },
         Pull::Closed { due, .. } => {
             tokio::time::sleep_until(*due).await;
             NextStep::BuildDue
@@ -40,34 +37,24 @@ pub(super) async fn next(pull: &mut Pull) -> NextStep {
     }
 }
 
-/// The label under which a rebuild is counted.
-pub(super) fn reason(kind: MessagesErrorKind) -> &'static str {
-    match kind {
-        MessagesErrorKind::MissingHeartbeat => "missing_heartbeat",
-        MessagesErrorKind::ConsumerDeleted => "consumer_deleted",
-        MessagesErrorKind::NoResponders => "no_responders",
-        MessagesErrorKind::RequestLimitExceeded => "request_limit",
-        MessagesErrorKind::Pull | MessagesErrorKind::PushBasedConsumer | MessagesErrorKind::Other => "error",
-    }
-}
-
 impl Consumer {
-    pub(super) fn rebuild(&mut self, reason: &'static str, detail: &str) {
+    pub(super) fn rebuild(&mut self, trouble: &Trouble) {
+        let Trouble { reason, detail } = trouble;
         tracing::warn!(consumer = self.name, reason, detail, "building the pull again");
         metrics::consumer_rebuilt(reason);
         // An ended pull is the mark of a dead client: count it as tried often enough to replace that too.
-        let failures = if reason == "ended" { REBUILDS_BEFORE_CLIENT } else { self.fruitless + 1 };
-        self.take_over_buffered();
+        let failures = if *reason == "ended" { REBUILDS_BEFORE_CLIENT } else { self.fruitless + 1 };
         self.closed(failures);
     }
 
-    /// Takes what was delivered to this process and not looked at yet: left behind, it would come again only after the
-    /// acknowledgement wait, behind newer messages of its keys.
-    pub(super) fn take_over_buffered(&mut self) {
-        let pull = std::mem::replace(&mut self.pull, Pull::Closed { failures: 0, due: Instant::now() });
-        let Pull::Open(mut open) = pull else { return };
-        while let Some(Some(Ok(message))) = open.stream.next().now_or_never() {
-            self.take(message);
+    /// Ends the pull in order and takes over what still comes for its requests: left behind, that would come again only
+    /// after `ack_wait`, behind newer messages of its keys.
+    pub(super) async fn finish_pull(&mut self) {
+        if let Pull::Open(puller) = &mut self.pull
+            && self.broker.events().is_connected()
+        {
+            let rest = puller.finish().await;
+            rest.into_iter().for_each(|message| self.take(message));
         }
     }
 
@@ -91,18 +78,21 @@ impl Consumer {
                 tracing::warn!(error = &error as &dyn std::error::Error, "the NATS client could not be replaced");
             }
         }
+        let disconnects = self.broker.events().disconnects();
         let connection = self.broker.connection();
         let built = match verify(&connection, self.name, &self.registry).await {
-            Ok(consumer) => durable::pull(&consumer, self.name).await.map(|stream| Box::new(Open { consumer, stream })),
+            Ok(consumer) => Puller::begin(&connection, consumer, disconnects)
+                .await
+                .map_err(|error| DurableError::Pull { name: self.name, why: error.to_string() }),
             Err(error) => Err(error),
         };
         match built {
-            Ok(open) => {
+            Ok(puller) => {
                 tracing::info!(consumer = self.name, "pulling");
                 self.readiness.holds(Check::Consumer);
                 self.last_message = Instant::now();
                 self.fruitless = self.fruitless.saturating_add(1);
-                self.pull = Pull::Open(open);
+                self.pull = Pull::Open(Box::new(puller));
             }
             Err(error) => {
                 tracing::warn!(%error, failures, "the consumer waits");
@@ -114,16 +104,18 @@ impl Consumer {
 
     /// Compares a silent pull with what the server says: messages that wait while nothing comes mean a stalled pull.
     pub(super) async fn watch(&mut self) {
-        let Pull::Open(open) = &self.pull else { return };
-        let (waiting, has_room) = match open.consumer.get_info().await {
+        let Pull::Open(puller) = &self.pull else { return };
+        let (waiting, has_room) = match puller.consumer.get_info().await {
             // Without room for more, what is missing is with another replica.
             Ok(info) => (info.num_pending, (info.num_ack_pending as i64) < info.config.max_ack_pending),
-            Err(error) => return self.rebuild("no_info", &error.to_string()),
+            // Whether the pull is alive, its heartbeats tell.
+            Err(error) => return tracing::debug!(%error, "the durable could not be looked at"),
         };
         metrics::consumer_pending(waiting);
         let silent = self.last_message.elapsed() >= WATCHDOG_EVERY && self.lanes.len() == 0;
         if waiting > 0 && has_room && silent {
-            self.rebuild("stalled", &format!("{waiting} messages wait at the server and none comes"));
+            let detail = format!("{waiting} messages wait at the server and none comes");
+            self.rebuild(&Trouble { reason: "stalled", detail });
         }
     }
 }
