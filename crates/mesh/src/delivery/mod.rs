@@ -10,7 +10,7 @@ mod verdict;
 use std::sync::Arc;
 use std::time::Duration;
 
-use envelope::{HOPS_MAX, Metadata};
+use envelope::{DecodeError, HOPS_MAX, Metadata};
 use sqlx::PgPool;
 
 pub(crate) use attempts::Next;
@@ -51,6 +51,9 @@ impl Delivery {
         incoming: &Arc<Incoming>,
         next: &mut Next,
     ) -> Verdict {
+        if let Some(verdict) = self.newer_version(subscriber, incoming).await {
+            return verdict;
+        }
         let attempt = match next.begin(&self.pool, incoming.id(), subscriber.name()).await {
             Ok(attempt) => attempt,
             Err(error) => return self.unavailable(&error),
@@ -61,6 +64,22 @@ impl Delivery {
             _ => Next::again(attempt),
         };
         verdict
+    }
+
+    /// A version that this build does not know shows in the headers alone: it is put off without counting anything, and
+    /// parked when no build that knows it has come within the window.
+    async fn newer_version(&self, subscriber: &Arc<dyn ErasedSubscriber>, incoming: &Incoming) -> Option<Verdict> {
+        let (got, known) = (incoming.metadata().ok()?.event_type.major, subscriber.event_type().major);
+        if got <= known {
+            return None;
+        }
+        if incoming.waited() < self.newer_version_wait {
+            let after = jittered(NEWER_VERSION_DELAY, &*self.context.clock);
+            return Some(Verdict::Retry(Retry { after, cause: RetryCause::NewerVersion }));
+        }
+        let error = DecodeError::NewerMajor { got, known };
+        let outcome = Outcome::Parked(ParkReason::NewerVersion, error.to_string());
+        Some(self.keep(subscriber.name(), incoming, 0, &outcome).await)
     }
 
     async fn attempt(&self, subscriber: &Arc<dyn ErasedSubscriber>, incoming: &Arc<Incoming>, attempt: u32) -> Verdict {
@@ -94,16 +113,8 @@ impl Delivery {
         subscriber: &Arc<dyn ErasedSubscriber>,
         incoming: &Incoming,
         attempt: u32,
-        error: &envelope::DecodeError,
+        error: &DecodeError,
     ) -> Verdict {
-        if error.is_newer() {
-            if incoming.waited() < self.newer_version_wait {
-                let after = jittered(NEWER_VERSION_DELAY, &*self.context.clock);
-                return Verdict::Retry(Retry { after, cause: RetryCause::NewerVersion });
-            }
-            let outcome = Outcome::Parked(ParkReason::NewerVersion, error.to_string());
-            return self.keep(subscriber.name(), incoming, attempt, &outcome).await;
-        }
         let outcome = Outcome::Parked(ParkReason::Undecodable(error.reason()), describe(error));
         self.keep(subscriber.name(), incoming, attempt, &outcome).await
     }
