@@ -165,11 +165,7 @@ fn spawn(
     if service.registry.is_empty() {
         return;
     }
-    let delivery = Delivery {
-        pool: pools.work.clone(),
-        context: Arc::clone(context),
-        newer_version_wait: config.newer_version_wait,
-    };
+    let delivery = Delivery::new(pools.work.clone(), Arc::clone(context), config.newer_version_wait);
     let consumer = Consumer::new(
         context.name,
         Arc::clone(broker),

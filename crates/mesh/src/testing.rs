@@ -105,6 +105,8 @@ pub struct TestBed {
     registry: Registry,
     delivery: Delivery,
     routes: Option<Router<Mesh>>,
+    /// When the stream is taken to have stored what is delivered: a message that comes again was stored once.
+    stored_at: Timestamp,
 }
 
 impl TestBed {
@@ -112,13 +114,10 @@ impl TestBed {
     #[must_use]
     pub fn new(service: Service, pool: PgPool) -> Self {
         let context = ServiceContext::new(service.name, service.build, Arc::clone(&service.clock));
-        let delivery = Delivery {
-            pool: pool.clone(),
-            context: Arc::clone(&context),
-            newer_version_wait: Duration::from_secs(600),
-        };
+        let delivery = Delivery::new(pool.clone(), Arc::clone(&context), Duration::from_secs(600));
+        let stored_at = context.clock.now();
         let mesh = Mesh::new(pool, context, Lifecycle::new());
-        Self { mesh, registry: service.registry, delivery, routes: Some(service.routes) }
+        Self { mesh, registry: service.registry, delivery, routes: Some(service.routes), stored_at }
     }
 
     /// Connections to the database, for looking.
@@ -148,7 +147,7 @@ impl TestBed {
 
     /// Delivers a message as it would come from the stream; `redelivered` is the server's word that it came before.
     pub async fn deliver_message(&self, raw: RawMessage, redelivered: bool) -> Vec<(&'static str, Verdict)> {
-        let incoming = Arc::new(Incoming::new(raw, 1, self.mesh.context().clock.now(), redelivered));
+        let incoming = Arc::new(Incoming::new(raw, 1, self.stored_at, redelivered));
         let hearing = incoming.subject_type().map(|event_type| self.registry.hearing(&event_type)).unwrap_or_default();
         let mut verdicts = Vec::new();
         for subscriber in hearing {

@@ -72,7 +72,12 @@ async fn guarded(
         Err(error) => return Ended::Undecodable(error),
     };
     let execution = Execution { name: subscriber.name(), incoming: Arc::clone(incoming), attempt };
+    let running = delivery.running.enter(incoming.id(), subscriber.name());
     let work = execution.transaction(delivery.clone(), prepared);
+    let work = async move {
+        let _running = running;
+        work.await
+    };
     let mut task = tokio::spawn(tracing::Instrument::in_current_span(work));
     match tokio::time::timeout(timeout, &mut task).await {
         Ok(Ok(ended)) => ended,

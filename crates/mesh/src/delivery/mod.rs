@@ -5,6 +5,7 @@ mod attempts;
 mod execution;
 mod incoming;
 mod registry;
+mod running;
 mod verdict;
 
 use std::sync::Arc;
@@ -23,9 +24,13 @@ use crate::context::ServiceContext;
 use crate::dead_letter::{self, DeadLetter, State};
 use crate::failure::Failure;
 use execution::{Ended, execute};
+use running::Executions;
 
 /// The wait before a message of an unknown version is looked at again.
 const NEWER_VERSION_DELAY: Duration = Duration::from_secs(5);
+
+/// The wait before it is looked again whether a handler that took too long has ended.
+const RUNNING_DELAY: Duration = Duration::from_secs(2);
 
 /// The wait after the database went away; the consumer probes it before it goes on.
 const OUTAGE_DELAY: Duration = Duration::from_secs(1);
@@ -36,10 +41,15 @@ pub(crate) struct Delivery {
     pub(crate) pool: PgPool,
     pub(crate) context: Arc<ServiceContext>,
     /// How long a version that this build does not know may wait for a deployment before it is parked.
-    pub(crate) newer_version_wait: Duration,
+    newer_version_wait: Duration,
+    running: Executions,
 }
 
 impl Delivery {
+    pub(crate) fn new(pool: PgPool, context: Arc<ServiceContext>, newer_version_wait: Duration) -> Self {
+        Self { pool, context, newer_version_wait, running: Executions::default() }
+    }
+
     /// Delivers one message to one subscriber.
     ///
     /// Never cancelled half-way: the transaction runs in a task of its own. The order of the steps is the guarantee: the
@@ -51,6 +61,11 @@ impl Delivery {
         incoming: &Arc<Incoming>,
         next: &mut Next,
     ) -> Verdict {
+        if self.running.contains(incoming.id(), subscriber.name()) {
+            // Another one would wait for the claim of the first, with a connection of its own.
+            let after = jittered(RUNNING_DELAY, &*self.context.clock);
+            return Verdict::Retry(Retry { after, cause: RetryCause::Running });
+        }
         if let Some(verdict) = self.newer_version(subscriber, incoming).await {
             return verdict;
         }

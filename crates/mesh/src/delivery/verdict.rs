@@ -43,6 +43,8 @@ pub enum RetryCause {
     Outage,
     /// A version of the fact that this build does not know yet; no attempt is used up.
     NewerVersion,
+    /// An execution that took too long has not ended yet; no attempt is used up.
+    Running,
 }
 
 /// Why a delivery was parked.
@@ -109,6 +111,7 @@ impl RetryCause {
             Self::Failure => "failure",
             Self::Outage => "outage",
             Self::NewerVersion => "newer_version",
+            Self::Running => "running",
         }
     }
 }
