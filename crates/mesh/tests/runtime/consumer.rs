@@ -1,0 +1,8 @@
+//! From the stream to the handlers: every fact once, in the order of its key, whatever goes away meanwhile.
+
+mod durable;
+mod effects;
+mod faults;
+mod order;
+mod poison;
+mod stopping;

@@ -1,0 +1,10 @@
+//! From the outbox to the stream: everything that is committed, once, in the order of its key.
+
+mod broker_faults;
+mod burst;
+mod database_faults;
+mod late_commits;
+mod latency;
+mod method;
+mod refused;
+mod replicas;
