@@ -4,6 +4,7 @@
 //! a service without an exporter must not cut the trace of its neighbours.
 
 use envelope::TraceContext;
+use opentelemetry::Context;
 use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::Span;
@@ -34,7 +35,8 @@ pub fn set_parent(span: &Span, parent: &TraceContext) {
         return;
     }
     let carrier = Carrier { traceparent: Some(parent.traceparent.clone()), tracestate: parent.tracestate.clone() };
-    let context = TraceContextPropagator::new().extract(&carrier);
+    // On an empty base: the context of the thread may be one in which spans are suppressed, and would suppress this one.
+    let context = TraceContextPropagator::new().extract_with_context(&Context::new(), &carrier);
     if let Err(error) = span.set_parent(context) {
         tracing::trace!(%error, "the span keeps its local parent");
     }

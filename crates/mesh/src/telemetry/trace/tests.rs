@@ -65,3 +65,26 @@ fn without_a_subscriber_there_is_no_context() {
     set_parent(&span, &parent());
     assert_eq!(span.in_scope(current_context), None);
 }
+
+#[tokio::test]
+async fn a_task_of_an_instrumented_future_is_in_the_trace_of_the_cause() {
+    use tracing::Instrument;
+    use tracing_subscriber::{EnvFilter, Layer};
+
+    let provider = otlp::provider(None, Resource::builder_empty().build()).unwrap();
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::sink);
+    let lines = lines.with_filter(EnvFilter::try_new("info").unwrap());
+    let _traced = registry().with(lines).with(log::spans(&provider)).set_default();
+    let span = tracing::info_span!("http_request");
+    set_parent(&span, &parent());
+    let nested = async {
+        tokio::task::yield_now().await;
+        tokio::spawn(async { current_context() }.in_current_span()).await.unwrap()
+    };
+    let context = nested.instrument(span.clone()).await;
+    span.record("nothing", 1);
+    assert_eq!(
+        context.map(|context| context.traceparent[3..35].to_owned()),
+        Some(parent().traceparent[3..35].to_owned())
+    );
+}
