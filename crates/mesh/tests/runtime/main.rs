@@ -1,5 +1,8 @@
 //! The guarantees of the runtime, against a real PostgreSQL and a real nats-server. Each test is named after what it holds.
 
+#![expect(clippy::unwrap_used, reason = "steps that several tests share fail a test as the tests themselves do")]
+#![expect(clippy::panic, reason = "handlers that panic are among what is tested")]
+
 mod consumer;
 mod crash;
 mod delivery;
