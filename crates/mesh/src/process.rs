@@ -28,6 +28,12 @@ use crate::{control, http, schema, telemetry, upkeep, wake};
 /// Connections of the relay: one reads, two move, one keeps the leases.
 const RELAY_CONNECTIONS: u32 = 4;
 
+/// How long a request or a delivery waits for a connection.
+const WORK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The same for the relay, which nobody competes with: a longer wait means that the database is away.
+const RELAY_PATIENCE: Duration = Duration::from_secs(2);
+
 /// How long a start waits for a database that cannot be reached.
 const DATABASE_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -143,8 +149,8 @@ fn spawn(
     let lifecycle = mesh.lifecycle();
     let (soft, context) = (lifecycle.soft(), mesh.context());
     if role == Role::Relay || config.relay == RelayMode::Inside {
-        let relay = Relay::new(pools.relay.clone(), Arc::clone(context), Arc::clone(broker), lifecycle.hard().clone());
-        lifecycle.spawn_essential("relay", relay.run(soft.clone()));
+        let relay = Relay::new(pools.relay.clone(), Arc::clone(context), Arc::clone(broker), soft.clone());
+        lifecycle.spawn_essential("relay", relay.run());
     }
     lifecycle.spawn("wake", wake::run(Arc::clone(broker), Arc::clone(context), soft.clone()));
     lifecycle.spawn("upkeep", upkeep::run(mesh.clone(), Arc::clone(broker)));
@@ -201,15 +207,14 @@ struct Pools {
 impl Pools {
     async fn connect(config: &Config, context: &ServiceContext) -> anyhow::Result<Self> {
         let options = |name: &str| config.database_url.connect_options(&format!("{} {name}", context.name));
-        let pool = |options, most: u32| {
-            let pool = PgPoolOptions::new().max_connections(most).acquire_timeout(Duration::from_secs(5));
-            pool.connect_lazy_with(options)
+        let pool = |options, most: u32, patience| {
+            PgPoolOptions::new().max_connections(most).acquire_timeout(patience).connect_lazy_with(options)
         };
         // The relay passes long arrays; only a plan made for their values compares with them by hash.
         let relay = options("relay").options([("plan_cache_mode", "force_custom_plan")]);
         let pools = Self {
-            work: pool(options("work"), config.database_connections_max),
-            relay: pool(relay, RELAY_CONNECTIONS),
+            work: pool(options("work"), config.database_connections_max, WORK_PATIENCE),
+            relay: pool(relay, RELAY_CONNECTIONS, RELAY_PATIENCE),
         };
         pools.reach(context).await.with_context(|| format!("reach the database {:?}", config.database_url))?;
         Ok(pools)

@@ -71,9 +71,12 @@ impl Shared {
 pub(super) async fn keep(pool: PgPool, context: Arc<ServiceContext>, shared: Arc<Shared>, stop: CancellationToken) {
     let owner = context.instance;
     let label = format!("{}@{} pid {}", context.name, context.build, std::process::id());
+    let mut is_reachable = true;
     while !stop.is_cancelled() {
         let mut pause = RENEWAL;
-        match leases::renew(&pool, owner, &label, |group| shared.has_left(group)).await {
+        let renewal = leases::renew(&pool, owner, &label, |group| shared.has_left(group)).await;
+        is_reachable = renewal.is_ok();
+        match renewal {
             Ok(renewal) => {
                 if renewal.is_leaving {
                     pause = HAND_OVER;
@@ -93,7 +96,8 @@ pub(super) async fn keep(pool: PgPool, context: Arc<ServiceContext>, shared: Arc
         }
     }
     shared.held.send_modify(|held| held.leases.clear());
-    if let Err(error) = leases::resign(&pool, owner).await {
+    // A database that did not answer a moment ago would only hold up the end.
+    if is_reachable && let Err(error) = leases::resign(&pool, owner).await {
         tracing::warn!(%error, "the relay's leases could not be given up; they run out by themselves");
     }
 }

@@ -55,6 +55,7 @@ pub(crate) struct Relay {
     pool: PgPool,
     context: Arc<ServiceContext>,
     broker: Arc<Broker>,
+    soft: CancellationToken,
     shared: Arc<Shared>,
     reader: Reader,
     publisher: Publisher,
@@ -79,14 +80,15 @@ enum TurnError {
 }
 
 impl Relay {
-    /// A relay over `pool`, which it shares with nothing else. `hard` ends even the wait for a database that is away.
+    /// A relay over `pool`, which it shares with nothing else. It publishes until `soft`, and from then on
+    /// waits no more for a database that is away.
     pub(crate) fn new(
         pool: PgPool,
         context: Arc<ServiceContext>,
         broker: Arc<Broker>,
-        hard: CancellationToken,
+        soft: CancellationToken,
     ) -> Self {
-        let settler = Settler::new(pool.clone(), context.instance, Arc::clone(&context.clock), hard);
+        let settler = Settler::new(pool.clone(), context.instance, Arc::clone(&context.clock), soft.clone());
         Self {
             reader: Reader::new(pool.clone()),
             publisher: Publisher::new(Arc::clone(&broker), Arc::clone(&context)),
@@ -94,6 +96,7 @@ impl Relay {
             pool,
             context,
             broker,
+            soft,
             settler,
             stream: None,
             ahead: Vec::new(),
@@ -104,8 +107,9 @@ impl Relay {
         }
     }
 
-    /// Publishes until `soft`; then ends the round in hand and gives up the leases.
-    pub(crate) async fn run(mut self, soft: CancellationToken) {
+    /// Publishes until the soft token; then ends the round in hand and gives up the leases.
+    pub(crate) async fn run(mut self) {
+        let soft = self.soft.clone();
         let keeper_stop = CancellationToken::new();
         let keeper =
             keeper::keep(self.pool.clone(), Arc::clone(&self.context), Arc::clone(&self.shared), keeper_stop.clone());
