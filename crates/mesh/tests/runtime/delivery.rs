@@ -3,6 +3,7 @@
 mod attempts;
 mod kept;
 mod outages;
+mod statements;
 
 use mesh::testing::{TestBed, message};
 use testkit::TestDatabase;

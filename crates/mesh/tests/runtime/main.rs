@@ -10,4 +10,5 @@ mod end_to_end;
 mod outbox;
 mod probe;
 mod relay;
+mod timers;
 mod world;

@@ -2,6 +2,7 @@
 
 use mesh::config::RelayMode;
 use mesh::testing::{Running, message};
+use mesh::{Failure, Handled, Received, Subscriber, Tx};
 use uuid::Uuid;
 
 use crate::probe::{Act, AnswerOpened, Opened, SERVICE, service};
@@ -48,5 +49,34 @@ async fn a_fact_that_nobody_hears_is_acknowledged_and_leaves_no_trace() {
     let metrics = reqwest::get(format!("http://{}/metrics", running.address())).await.unwrap().text().await.unwrap();
     let counted = metrics.lines().any(|line| line.starts_with("verdicts_total{") && line.contains("\"foreign\""));
     assert!(counted, "{SERVICE}: {metrics}");
+    running.stop().await.unwrap();
+}
+
+/// A second subscriber of the same fact.
+struct Noting;
+
+impl Subscriber for Noting {
+    type Event = Opened;
+    const NAME: &'static str = "noting";
+
+    async fn handle(&self, _: &mut Tx, _: Received<Opened>) -> Result<Handled, Failure> {
+        Ok(Handled::NoEffect("noted"))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn subscribers_of_one_fact_settle_each_for_itself() {
+    let world = World::start().await;
+    let failing =
+        AnswerOpened::script(|received| if received.attempt < 3 { Act::Fail("at first") } else { Act::Answer });
+    let running = world.run(service().subscribe(failing.clone()).subscribe(Noting)).await;
+    running.publish(&[Opened { id: Uuid::from_u128(1), n: 1 }]).await.unwrap();
+    world.until_count("select count(*) from effect", 1).await;
+    assert_eq!(failing.entries().len(), 3);
+    let settled: Vec<(String, Option<String>)> =
+        sqlx::query_as("select subscriber, no_effect from mesh.inbox order by 1").fetch_all(world.pool()).await.unwrap();
+    let expected = [("answer-opened".to_owned(), None), ("noting".to_owned(), Some("noted".to_owned()))];
+    assert_eq!(settled, expected);
+    world.until_acknowledged(2).await;
     running.stop().await.unwrap();
 }
