@@ -119,3 +119,6 @@ pub(super) async fn move_dead(pool: &PgPool, owner: Uuid, row: &Row, error: &str
 pub(super) async fn dead_keys(pool: &PgPool) -> sqlx::Result<Vec<String>> {
     sqlx::query_scalar!("select distinct partition_key from mesh.outbox_dead").fetch_all(pool).await
 }
+
+#[cfg(test)]
+mod tests;
