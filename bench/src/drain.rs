@@ -41,7 +41,7 @@ pub(crate) async fn against_textbook(report: &mut Report, runs: usize, rows: usi
     report.ratio("relay / textbook poller", &relay, &textbook, Goal::AtLeast(100.0));
     report.ratio("relay / bare client in batches (P1, for orientation)", &relay, &batched, Goal::AtLeast(0.85));
     report.ratio("relay / bare client, pipelined (P1, for orientation)", &relay, &pipelined, Goal::AtLeast(7.0));
-    for series in [relay, textbook, batched, pipelined] {
+    for series in [&relay, &textbook, &batched, &pipelined] {
         report.series(series);
     }
     Ok(())

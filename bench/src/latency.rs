@@ -38,8 +38,8 @@ pub(crate) async fn commit_to_stored(report: &mut Report, runs: usize) -> anyhow
         report.section(&format!("P4: commit to stored at {RATE} facts/s, {}", sync.label()));
         report.value("p50, ms", &p50, Goal::Under(p50_goal));
         report.value("p99, ms", &p99, Goal::Under(p99_goal));
-        report.series(p50);
-        report.series(p99);
+        report.series(&p50);
+        report.series(&p99);
     }
     Ok(())
 }

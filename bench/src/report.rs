@@ -85,7 +85,7 @@ impl Report {
         );
     }
 
-    pub(crate) fn series(&mut self, series: Series) {
+    pub(crate) fn series(&mut self, series: &Series) {
         let (median, least, most) = series.spread();
         println!("  {:<58} {median:>10.0}  ({least:.2} - {most:.2})", series.name);
         self.results
