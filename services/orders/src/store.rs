@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::domain::{Order, Placement, Status};
 use row::{OrderRow, select_orders};
 
-pub use flow::{OverdueFlow, count_overdue, lock_overdue};
+pub use flow::{OverdueFlow, close_flow, count_overdue, lock_overdue};
 pub use list::{Filter, list};
 
 /// Inserts a pending order and opens its flow, which is given up `within` from now by the clock of the database.

@@ -56,13 +56,19 @@ async fn overdue_orders_are_cancelled_once_each_as_a_later_step_of_their_flow() 
 
 #[tokio::test]
 async fn a_deadline_that_comes_too_late_changes_and_says_nothing() {
-    let (database, bed) = bed().await;
+    let (database, mut bed) = bed().await;
+    let caller = Caller::new(bed.router().unwrap()).await;
     place(&database, 1, Duration::ZERO).await;
     // The order ended, but the flow is still shown as open: what a deadline sees that lost the race for the row.
     sqlx::query("update orders set status = 'confirmed', version = 2").execute(database.pool()).await.unwrap();
-    assert_eq!(bed.tick(&Arc::new(OrderDeadline)).await.unwrap(), Progress::More);
+    let timer = Arc::new(OrderDeadline);
+    assert_eq!(bed.tick(&timer).await.unwrap(), Progress::More);
+    assert_eq!(bed.tick(&timer).await.unwrap(), Progress::Idle, "it is looked at once");
     assert_eq!(status(&database, 1).await, Status::Confirmed);
     assert!(bed.published::<OrderCancelled>().await.unwrap().is_empty());
+    let metrics = caller.request("GET", "/metrics").send().await.unwrap().text().await.unwrap();
+    let counted = |line: &str| line.contains("no_effect") && line.contains("\"order-deadline\"");
+    assert!(metrics.lines().any(counted), "{metrics}");
 }
 
 /// The clock of a machine that is an hour off.

@@ -3,6 +3,8 @@
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use crate::domain::Order;
+
 /// An open flow whose deadline has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverdueFlow {
@@ -32,6 +34,21 @@ pub async fn lock_overdue(connection: &mut PgConnection) -> sqlx::Result<Option<
     )
     .fetch_optional(connection)
     .await
+}
+
+/// Closes the flow of an order that has ended, if it is not closed yet, so that no deadline looks at it again.
+///
+/// # Errors
+/// When the statement fails.
+pub async fn close_flow(connection: &mut PgConnection, order: &Order) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update flow_state set stage = $2, last_updated_at = now() where order_id = $1 and stage = 'open'",
+        order.order_id,
+        order.status.as_str(),
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// How many flows are open although their deadline has passed.
