@@ -3,6 +3,7 @@
 mod binaries;
 pub mod demo_data;
 mod detach;
+mod family;
 mod home;
 pub mod mesh;
 mod ports;

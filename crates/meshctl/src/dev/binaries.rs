@@ -1,6 +1,7 @@
 //! The programs of the services: beside this one, built fresh where this one was built.
 
 use std::ffi::OsStr;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -45,7 +46,10 @@ async fn run_cargo(services: &[&str], directory: &Path, checkout: &Path) -> anyh
         None => OsStr::new("dev"),
     };
     let mut command = Command::new(cargo);
-    command.args(["build", "--quiet"]).arg("--profile").arg(profile).current_dir(checkout);
+    command.arg("build").arg("--profile").arg(profile).current_dir(checkout);
+    if !std::io::stderr().is_terminal() {
+        command.arg("--quiet");
+    }
     if let Some(target) = directory.parent() {
         command.arg("--target-dir").arg(target);
     }

@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 
 use super::state::StateDir;
 use super::table::Table;
-use super::{Dev, Signals};
+use super::{Dev, Signals, family};
 use crate::outcome::{Failure, Outcome};
 use crate::output::{Format, say};
 use crate::target::DevRecord;
@@ -98,13 +98,12 @@ pub(super) async fn stop(state: &StateDir) -> anyhow::Result<Outcome> {
         say(format_args!("no run has its state in {}", state.path().display()));
         return Ok(Outcome::Yes);
     };
+    // Known before they begin to end: what is left of a family without its head is not found any more.
+    let family = family::of(record.pid);
     end(Some(record.pid))?;
     let gone = wait::until("the end of the run", STOPPED_WITHIN, || async {
-        match state.is_held() {
-            Ok(false) => Ok(()),
-            Ok(true) => Err(format!("process {} still has its state directory", record.pid)),
-            Err(error) => Err(error.to_string()),
-        }
+        let left: Vec<String> = family.iter().filter(|pid| family::lives(**pid)).map(u32::to_string).collect();
+        if left.is_empty() { Ok(()) } else { Err(format!("processes {}", left.join(", "))) }
     });
     gone.await?;
     say("stopped");

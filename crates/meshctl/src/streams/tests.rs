@@ -63,7 +63,7 @@ fn each_service_hears_what_its_catalogue_entry_says() {
         assert_eq!(consumer["filter_subjects"], json!(filters(entry)), "{}", entry.service);
         let fixed = ["ack_policy", "ack_wait", "max_deliver", "max_ack_pending", "deliver_policy"];
         let settings = json!(fixed.map(|field| &consumer[field]));
-        assert_eq!(settings, json!(["explicit", 30_000_000_000_u64, -1, 256, "all"]), "{}", entry.service);
+        assert_eq!(settings, json!(["explicit", 30_000_000_000_u64, -1, 1_000, "all"]), "{}", entry.service);
     }
 }
 
@@ -87,7 +87,7 @@ fn drift_is_told_field_by_field() {
     let mut live = as_reported();
     live.stream.as_mut().unwrap().insert("discard".into(), json!("old"));
     let payments = live.consumers.get_mut("payments").unwrap();
-    payments.insert("max_ack_pending".into(), json!(1000));
+    payments.insert("max_ack_pending".into(), json!(64));
     payments.insert("headers_only".into(), json!(true));
     live.consumers.insert("reports".into(), config(&json!({ "durable_name": "reports" })));
     let plan = Plan::new(&declared(), &live);
@@ -99,7 +99,7 @@ consumer inventory: as declared
 consumer orders: as declared
 consumer payments: update
   headers_only: true -> null
-  max_ack_pending: 1000 -> 256
+  max_ack_pending: 64 -> 1000
 consumer reports: not declared; left alone
 ";
     assert_eq!(plan.to_string(), expected);
