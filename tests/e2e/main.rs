@@ -13,6 +13,7 @@ mod idempotency;
 mod kills;
 mod last_item;
 mod links;
+mod pauses;
 mod poison;
 mod terminations;
 mod traces;

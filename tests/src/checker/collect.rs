@@ -138,7 +138,14 @@ async fn mesh_tables(database: &mut PgConnection, service: &str) -> Result<MeshT
         payload,
         stream_sequence,
     };
-    let settled = sqlx::query_as("select event_id, subscriber from mesh.inbox").fetch_all(&mut *database).await?;
+    // A delivery that is kept as a dead letter has a row in the inbox as well, which says so.
+    let settled =
+        sqlx::query_as("select event_id, subscriber from mesh.inbox where no_effect is distinct from 'dead_letter'")
+            .fetch_all(&mut *database)
+            .await?;
+    let kept = sqlx::query_as("select event_id, subscriber from mesh.inbox where no_effect = 'dead_letter'")
+        .fetch_all(&mut *database)
+        .await?;
     let unsettled =
         sqlx::query_as("select event_id, subscriber from mesh.delivery_attempt").fetch_all(&mut *database).await?;
     let dead: Vec<(Uuid, String, String)> =
@@ -150,6 +157,7 @@ async fn mesh_tables(database: &mut PgConnection, service: &str) -> Result<MeshT
         unsent,
         sent: sent.into_iter().map(row).collect(),
         settled,
+        kept,
         dead: dead.into_iter().map(letter).collect(),
         unsettled,
         versions: versions.into_iter().collect(),

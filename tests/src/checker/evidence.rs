@@ -106,6 +106,8 @@ pub struct MeshTables {
     pub sent: Vec<SentRow>,
     /// `inbox`: which subscriber settled which fact.
     pub settled: Vec<(Uuid, String)>,
+    /// `inbox`: which subscriber has kept which fact as a dead letter.
+    pub kept: Vec<(Uuid, String)>,
     /// `dead_letter`, with the id of the fact.
     pub dead: Vec<(Uuid, DeadLetter)>,
     /// `delivery_attempt`: deliveries that failed and have not settled.

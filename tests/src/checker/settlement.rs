@@ -41,6 +41,10 @@ fn settled(check: &mut Check, service: &str, tables: &MeshTables, due: BTreeSet<
         check.item();
         check.ensure(count == 1, || format!("{service}/{subscriber} has {count} outcomes for {id}"));
     }
+    let kept: BTreeSet<(Uuid, &str)> = tables.kept.iter().map(|(id, subscriber)| (*id, subscriber.as_str())).collect();
+    let dead: BTreeSet<(Uuid, &str)> =
+        tables.dead.iter().map(|(id, letter)| (*id, letter.subscriber.as_str())).collect();
+    check.ensure(kept == dead, || format!("{service} has kept {kept:?} by its inbox and {dead:?} as dead letters"));
     for (id, subscriber) in &tables.unsettled {
         check.violated(format!("{service}/{subscriber} still counts attempts for {id}"));
     }

@@ -7,7 +7,7 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 use testkit::wait;
 
-use super::{Service, Shop};
+use super::{Replica, Service, Shop};
 
 /// How long a client repeats a request that has no answer yet. Longer than any fault of a test.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -105,9 +105,8 @@ impl Shop {
     /// # Errors
     /// When there is no answer.
     pub async fn send(&self, request: &Request) -> Result<Reply> {
-        let replicas = self.replicas(request.service);
-        let turn = usize::try_from(self.next_number()).unwrap_or_default() % replicas.len();
-        let address = replicas[turn].address().await?;
+        let turn = usize::try_from(self.next_number()).unwrap_or_default();
+        let address = self.in_turn(request.service, turn).address().await?;
         let url = format!("http://{address}{}", request.path);
         let mut sending = self.http.request(request.method.clone(), url).body(request.body.clone());
         for (name, value) in &request.headers {
@@ -117,6 +116,11 @@ impl Shop {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let text = response.text().await?;
         Ok(Reply { status, headers, body: serde_json::from_str(&text).unwrap_or_default(), text })
+    }
+
+    fn in_turn(&self, service: Service, turn: usize) -> &Replica {
+        let moving: Vec<&Replica> = self.replicas(service).iter().filter(|replica| !replica.is_frozen()).collect();
+        moving.get(turn % moving.len().max(1)).copied().unwrap_or(self.replica(service))
     }
 
     /// Sends a request until there is an answer that stays: what a careful client does. A request that changes something

@@ -70,6 +70,8 @@ struct State {
     next: VecDeque<Environment>,
     /// Whether the test has signalled the process.
     asked: bool,
+    /// Whether the process stands still.
+    frozen: bool,
     ended: Vec<Ended>,
     failed: Option<String>,
 }
@@ -183,12 +185,13 @@ impl Replica {
         self.inner.wanted.send_replace(true);
     }
 
-    /// Stops the process with SIGSTOP.
+    /// Stops the process with SIGSTOP. Clients are sent elsewhere, if there is an elsewhere.
     ///
     /// # Errors
     /// When there is none in time.
     pub async fn freeze(&self) -> Result<()> {
         self.process().await?.stop();
+        self.inner.state().frozen = true;
         Ok(())
     }
 
@@ -198,7 +201,12 @@ impl Replica {
     /// When there is none in time.
     pub async fn thaw(&self) -> Result<()> {
         self.process().await?.cont();
+        self.inner.state().frozen = false;
         Ok(())
+    }
+
+    pub(super) fn is_frozen(&self) -> bool {
+        self.inner.state().frozen
     }
 
     /// How the processes before the current one ended.

@@ -99,6 +99,10 @@ const BREAKS: &[Break] = &[
         let (id, subscriber) = tables.settled[0].clone();
         tables.dead.push((id, World::letter("payments", &subscriber)));
     }),
+    ("a dead letter that is lost", "settlement", |evidence, _| {
+        let tables = evidence.mesh.entry("payments".to_owned()).or_default();
+        tables.kept.push(tables.settled[0].clone());
+    }),
     ("a delivery that still fails", "settlement", |evidence, _| {
         let tables = evidence.mesh.entry("payments".to_owned()).or_default();
         tables.unsettled.push(tables.settled[0].clone());
@@ -140,7 +144,9 @@ fn forged_messages_count_only_as_what_was_expected_of_them() {
     expected.forged.insert(99);
     for (service, subscriber) in [("payments", "charge-customer"), ("inventory", "note-order")] {
         let tables = evidence.mesh.entry(service.to_owned()).or_default();
-        tables.dead.push((forged.id().unwrap_or_default(), World::letter(service, subscriber)));
+        let id = forged.id().unwrap_or_default();
+        tables.dead.push((id, World::letter(service, subscriber)));
+        tables.kept.push((id, subscriber.to_owned()));
         expected.dead_letters.push(World::letter(service, subscriber));
     }
     let report = check(&evidence, &record, &expected);
