@@ -74,7 +74,10 @@ async fn subscribers_of_one_fact_settle_each_for_itself() {
     world.until_count("select count(*) from effect", 1).await;
     assert_eq!(failing.entries().len(), 3);
     let settled: Vec<(String, Option<String>)> =
-        sqlx::query_as("select subscriber, no_effect from mesh.inbox order by 1").fetch_all(world.pool()).await.unwrap();
+        sqlx::query_as("select subscriber, no_effect from mesh.inbox order by 1")
+            .fetch_all(world.pool())
+            .await
+            .unwrap();
     let expected = [("answer-opened".to_owned(), None), ("noting".to_owned(), Some("noted".to_owned()))];
     assert_eq!(settled, expected);
     world.until_acknowledged(2).await;
