@@ -107,3 +107,45 @@ impl fmt::Display for Ended {
         self.problems.iter().try_for_each(|problem| writeln!(f, "WRONG: {problem}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::super::scenario::ALL;
+    use super::*;
+
+    fn order(status: &str, reason: Option<&str>) -> Order {
+        let order = json!({ "order_id": Uuid::nil(), "status": status, "cancel_reason": reason });
+        serde_json::from_value(order).unwrap()
+    }
+
+    #[test]
+    fn every_way_to_end_wrong_is_a_problem() {
+        let [confirmed, _, refunded, _] = ALL;
+        let problems = |scenario: &Scenario, order: Order, charged: i64, reserved: i64| {
+            Ended::new(scenario, order, None, charged, reserved).problems
+        };
+        let no_facts = "the stream has no fact of it";
+        assert_eq!(problems(&confirmed, order("confirmed", None), 1_999, 1), [no_facts]);
+        assert_eq!(
+            problems(&confirmed, order("pending", None), 0, 0),
+            ["it is pending, not confirmed", "it costs 0, not 1999", "it keeps 0 reserved, not 1", no_facts]
+        );
+        assert_eq!(
+            problems(&refunded, order("cancelled", Some("deadline")), 1_999, 0),
+            ["its reason is Some(\"deadline\"), not Some(\"out_of_stock\")", "it costs 1999, not 0", no_facts]
+        );
+    }
+
+    #[test]
+    fn one_wrong_order_makes_the_demonstration_wrong() {
+        let [confirmed, ..] = ALL;
+        let wrong = Ended::new(&confirmed, order("pending", None), None, 0, 0);
+        let report = Report { orders: vec![wrong] };
+        assert!(!report.all_right());
+        let text = report.to_string();
+        assert!(text.contains("WRONG: it is pending, not confirmed") && text.ends_with("0 of 1 orders ended right."));
+    }
+}
