@@ -61,6 +61,7 @@ async fn a_batch_with_an_id_that_the_stream_knows_is_published_row_by_row() {
         .await
         .unwrap();
     assert_eq!(noted, 1, "where the first copy is");
+    assert_eq!(world.count("select count(*) from mesh.outbox_sent where attempts > 0").await, 0, "no row is at fault");
     running.stop().await.unwrap();
     writer.stop().await.unwrap();
 }
