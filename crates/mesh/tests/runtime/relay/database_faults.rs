@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use testkit::{Postgres, PostgresOptions, wait};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::burst::{assert_ordered, ids_once};
@@ -80,6 +81,31 @@ async fn a_database_that_is_killed_and_comes_back_costs_no_committed_fact() {
     .unwrap();
     let stored = world.stored().await;
     assert_eq!(ids_once(&stored).len(), committed);
+    assert_ordered(&stored);
+    running.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_stops_in_time_while_its_database_is_away_and_the_next_one_goes_on() {
+    let postgres = Postgres::start(PostgresOptions::new().without_fsync()).await.unwrap();
+    let world = World::on(&postgres).await;
+    let writer = world.writer().await;
+    for start in (0..20_000).step_by(1_000) {
+        writer.publish(&facts(start..start + 1_000)).await.unwrap();
+    }
+    writer.stop().await.unwrap();
+    let running = world.run(service()).await;
+    until_sent(&world, 1_000).await;
+    postgres.kill9().await;
+    let stopping = Instant::now();
+    running.stop().await.unwrap();
+    assert!(stopping.elapsed() < Duration::from_secs(12), "{:?}", stopping.elapsed());
+
+    postgres.restart().await.unwrap();
+    let running = world.run(service()).await;
+    until_sent(&world, 20_000).await;
+    let stored = world.stored().await;
+    assert_eq!(ids_once(&stored).len(), 20_000);
     assert_ordered(&stored);
     running.stop().await.unwrap();
 }
