@@ -14,13 +14,15 @@ pub struct OverdueFlow {
     pub created_event_id: Uuid,
 }
 
-/// The overdue flow that has waited longest and that nobody else is working on. Its order stays locked until the
+/// The overdue flow that has waited longest and that nobody else is working on. It and its order stay locked until the
 /// transaction ends. The order may have ended in the meantime: look at it before acting.
 ///
 /// # Errors
 /// When the statement fails.
 pub async fn lock_overdue(connection: &mut PgConnection) -> sqlx::Result<Option<OverdueFlow>> {
-    // The order's row is what every change of a flow locks first, so this one cannot deadlock with the others.
+    // Both rows are locked: a row that is only joined is judged as of the start of the statement, so a flow that another
+    // replica has just closed would be taken again. Every other change of a flow locks the order and then writes the
+    // flow; this one waits for neither, so it cannot deadlock with them.
     sqlx::query_as!(
         OverdueFlow,
         r#"
@@ -29,7 +31,7 @@ pub async fn lock_overdue(connection: &mut PgConnection) -> sqlx::Result<Option<
         where f.stage = 'open' and f.deadline_at <= now()
         order by f.deadline_at
         limit 1
-        for update of o skip locked
+        for update of o, f skip locked
         "#
     )
     .fetch_optional(connection)
