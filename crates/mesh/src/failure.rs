@@ -5,16 +5,27 @@ use std::time::Duration;
 
 /// Why a handler did not settle its fact.
 ///
-/// `?` on any error means *retry*; [`OrReject::or_reject`] means *give this delivery up now*. There is no third state: a
-/// handler that has nothing to do says so with [`Handled::NoEffect`](crate::Handled::NoEffect).
+/// `?` on any error means *retry*; [`OrReject::or_reject`] means *give this delivery up now*. A handler that has nothing to
+/// do says so with [`Handled::NoEffect`](crate::Handled::NoEffect).
 #[derive(Debug)]
 pub enum Failure {
     /// Run the handler again, after a back-off. Counts as an attempt unless the cause is an outage of the database.
     Retry(anyhow::Error),
     /// Run the handler again soon: another transaction changed the same aggregate. Uses up no attempt.
     Conflict(anyhow::Error),
+    /// Something that every delivery needs cannot be reached: deliver nothing until it answers
+    /// [`Subscriber::probe`](crate::Subscriber::probe), then run the handler again. Uses up no attempt.
+    Outage(anyhow::Error),
     /// Trying again cannot help: keep the fact as a dead letter.
     Reject(anyhow::Error),
+}
+
+impl Failure {
+    /// What went wrong.
+    pub(crate) fn error(&self) -> &anyhow::Error {
+        let (Self::Retry(error) | Self::Conflict(error) | Self::Outage(error) | Self::Reject(error)) = self;
+        error
+    }
 }
 
 impl<E: Into<anyhow::Error>> From<E> for Failure {
@@ -34,9 +45,8 @@ pub(crate) fn database_error(error: &anyhow::Error) -> Option<&sqlx::Error> {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Retry(error) | Self::Conflict(error) | Self::Reject(error)) = self;
         // The alternate form prints the chain of causes on one line.
-        write!(f, "{error:#}")
+        write!(f, "{:#}", self.error())
     }
 }
 

@@ -16,7 +16,7 @@ use crate::clock::jittered;
 use crate::config::{Config, DatabaseUrl, RelayMode};
 use crate::consumer::{self, Consumer, DurableError};
 use crate::context::ServiceContext;
-use crate::delivery::Delivery;
+use crate::delivery::{Delivery, SqlInbox};
 use crate::failure::{Backoff, is_outage};
 use crate::lifecycle::{Check, Lifecycle};
 use crate::mesh::Mesh;
@@ -181,7 +181,8 @@ fn spawn(
     if service.registry.is_empty() {
         return;
     }
-    let delivery = Delivery::new(pools.work.clone(), Arc::clone(context), config.newer_version_wait);
+    let inbox = SqlInbox::new(pools.work.clone(), Arc::clone(context));
+    let delivery = Delivery::new(inbox, Arc::clone(context), config.newer_version_wait);
     let consumer = Consumer::new(
         context.name,
         Arc::clone(broker),

@@ -10,7 +10,7 @@ use crate::tx::Tx;
 
 /// One named reaction of one service to one fact.
 ///
-/// The handler runs in a transaction in which the delivery is already claimed in the inbox; what it writes, what it
+/// With a [`Tx`] the handler runs in a transaction in which the delivery is already claimed in the inbox; what it writes, what it
 /// publishes and that claim are committed together, and only then is the fact acknowledged. It may run again for the same
 /// fact after a failure or a crash, never after it committed.
 #[diagnostic::on_unimplemented(
@@ -36,6 +36,15 @@ pub trait Subscriber<Context: Send = Tx>: Send + Sync + 'static {
         context: &mut Context,
         received: Received<Self::Event>,
     ) -> impl Future<Output = Result<Handled, Failure>> + Send;
+
+    /// Whether what the handler needs beside its context answers. After [`Failure::Outage`] this is asked about once a
+    /// second, and nothing is delivered to the service until it succeeds.
+    ///
+    /// # Errors
+    /// Why it does not answer.
+    fn probe(&self) -> impl Future<Output = anyhow::Result<()>> + Send {
+        std::future::ready(Ok(()))
+    }
 }
 
 /// A fact as a handler receives it.

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::config::Config;
 use crate::context::ServiceContext;
-use crate::delivery::{Delivery, Incoming, Next, Registry, Verdict};
+use crate::delivery::{Delivery, Incoming, Next, Registry, SqlInbox, Verdict};
 use crate::lifecycle::Lifecycle;
 use crate::mesh::Mesh;
 use crate::process::{self, Role};
@@ -114,7 +114,8 @@ impl TestBed {
     #[must_use]
     pub fn new(service: Service, pool: PgPool) -> Self {
         let context = ServiceContext::new(service.name, service.build, Arc::clone(&service.clock));
-        let delivery = Delivery::new(pool.clone(), Arc::clone(&context), Duration::from_secs(600));
+        let inbox = SqlInbox::new(pool.clone(), Arc::clone(&context));
+        let delivery = Delivery::new(inbox, Arc::clone(&context), Duration::from_secs(600));
         let stored_at = context.clock.now();
         let mesh = Mesh::new(pool, context, Lifecycle::new());
         Self { mesh, registry: service.registry, delivery, routes: Some(service.routes), stored_at }

@@ -28,10 +28,10 @@ pub(crate) enum DurableError {
 }
 
 /// Looks the durable up and compares what this build relies on.
-pub(crate) async fn verify(
+pub(crate) async fn verify<Context>(
     connection: &Connection,
     name: &'static str,
-    registry: &Registry,
+    registry: &Registry<Context>,
 ) -> Result<PullConsumer, DurableError> {
     let unavailable = |why: String| DurableError::Unavailable { name, why };
     let stream =
@@ -52,7 +52,7 @@ fn lookup_failed(name: &'static str, error: &(dyn std::error::Error + Send + Syn
 }
 
 /// What differs from what the runtime relies on, field by field.
-fn differences(config: &async_nats::jetstream::consumer::Config, registry: &Registry) -> Vec<String> {
+fn differences<Context>(config: &async_nats::jetstream::consumer::Config, registry: &Registry<Context>) -> Vec<String> {
     let mut found = Vec::new();
     if config.ack_policy != AckPolicy::Explicit {
         found.push(format!("ack_policy is {:?}, not explicit", config.ack_policy));

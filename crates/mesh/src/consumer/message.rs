@@ -13,9 +13,9 @@ use crate::delivery::{ErasedSubscriber, Incoming, Next};
 const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// One message and the subscribers that have not settled it.
-pub(super) struct Pending {
+pub(super) struct Pending<Context> {
     pub(super) incoming: Arc<Incoming>,
-    pub(super) open: Vec<(Arc<dyn ErasedSubscriber>, Next)>,
+    pub(super) open: Vec<(Arc<dyn ErasedSubscriber<Context>>, Next)>,
     acker: Arc<Acker>,
 }
 
@@ -27,11 +27,11 @@ pub(super) struct NoMetadata {
     why: String,
 }
 
-impl Pending {
+impl<Context> Pending<Context> {
     /// Takes over a message; `hearing` finds its subscribers.
     pub(super) fn new(
         message: jetstream::Message,
-        hearing: impl FnOnce(&Incoming) -> Vec<Arc<dyn ErasedSubscriber>>,
+        hearing: impl FnOnce(&Incoming) -> Vec<Arc<dyn ErasedSubscriber<Context>>>,
     ) -> Result<Self, NoMetadata> {
         let (sequence, delivered, stored_at) = match message.info() {
             Ok(info) => (info.stream_sequence, info.delivered, Timestamp::from_offset(info.published)),

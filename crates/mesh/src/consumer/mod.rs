@@ -22,7 +22,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::broker::Broker;
-use crate::delivery::{Delivery, Registry};
+use crate::delivery::{Delivery, Inbox, Registry};
 use crate::failpoints;
 use crate::failure::Backoff;
 use crate::lifecycle::Readiness;
@@ -50,15 +50,15 @@ const WATCHDOG_EVERY: Duration = Duration::from_secs(10);
 const HAND_BACK_DELAY: Duration = Duration::from_millis(100);
 
 /// The consumer of one process.
-pub(crate) struct Consumer {
+pub(crate) struct Consumer<I: Inbox> {
     name: &'static str,
     broker: Arc<Broker>,
-    registry: Registry,
-    delivery: Delivery,
+    registry: Registry<I::Context>,
+    delivery: Delivery<I>,
     readiness: Readiness,
     gate: Arc<Gate>,
-    lanes: Lanes<Pending>,
-    workers: JoinSet<Worked>,
+    lanes: Lanes<Pending<I::Context>>,
+    workers: JoinSet<Worked<I::Context>>,
     /// What the workers have, so that it can be kept alive, and whose lane it is.
     in_work: HashMap<Id, (String, KeepAlive)>,
     pull: Pull,
@@ -68,19 +68,19 @@ pub(crate) struct Consumer {
 }
 
 /// A worker's end.
-struct Worked {
+struct Worked<Context> {
     key: String,
-    pending: Pending,
+    pending: Pending<Context>,
     answer: Answer,
 }
 
-impl Consumer {
+impl<I: Inbox> Consumer<I> {
     /// A consumer of the durable `name` that runs `concurrency` keys at the same time.
     pub(crate) fn new(
         name: &'static str,
         broker: Arc<Broker>,
-        registry: Registry,
-        delivery: Delivery,
+        registry: Registry<I::Context>,
+        delivery: Delivery<I>,
         readiness: Readiness,
         concurrency: usize,
     ) -> Self {
@@ -164,7 +164,7 @@ impl Consumer {
     }
 
     /// Answers the broker by the verdict of a worker, and frees its lane.
-    async fn take_back(&mut self, ended: Result<(Id, Worked), JoinError>, soft: &CancellationToken) {
+    async fn take_back(&mut self, ended: Result<(Id, Worked<I::Context>), JoinError>, soft: &CancellationToken) {
         match ended {
             Ok((id, worked)) => {
                 self.in_work.remove(&id);
@@ -180,7 +180,7 @@ impl Consumer {
         }
     }
 
-    async fn conclude(&mut self, worked: Worked, soft: &CancellationToken) {
+    async fn conclude(&mut self, worked: Worked<I::Context>, soft: &CancellationToken) {
         let Worked { key, pending, answer } = worked;
         match answer {
             Answer::Acknowledge => {
@@ -193,8 +193,9 @@ impl Consumer {
                 self.lanes.again(&key, pending, Instant::now());
                 if self.gate.close() {
                     let (gate, soft) = (Arc::clone(&self.gate), soft.clone());
-                    let (pool, clock) = (self.delivery.pool.clone(), Arc::clone(&self.delivery.context.clock));
-                    tokio::spawn(async move { gate.probe(&pool, &clock, &soft).await });
+                    let (inbox, registry) = (self.delivery.inbox.clone(), self.registry.clone());
+                    let clock = Arc::clone(&self.delivery.context.clock);
+                    tokio::spawn(async move { gate.probe(&inbox, &registry, &clock, &soft).await });
                 }
             }
         }

@@ -8,6 +8,7 @@ use super::puller::{Puller, Trouble};
 use super::{Consumer, REBUILD, REBUILDS_BEFORE_CLIENT, WATCHDOG_EVERY};
 use crate::broker::Broker;
 use crate::clock::jittered;
+use crate::delivery::Inbox;
 use crate::lifecycle::Check;
 use crate::telemetry::metrics;
 
@@ -37,7 +38,7 @@ pub(super) async fn next(pull: &mut Pull, broker: &Broker) -> NextStep {
     }
 }
 
-impl Consumer {
+impl<I: Inbox> Consumer<I> {
     pub(super) fn rebuild(&mut self, trouble: &Trouble) {
         let Trouble { reason, detail } = trouble;
         tracing::warn!(consumer = self.name, reason, detail, "building the pull again");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tracing::Instrument;
 
 use super::message::Pending;
-use crate::delivery::{Delivery, ErasedSubscriber, Incoming, Retry, RetryCause, Verdict};
+use crate::delivery::{Delivery, Inbox, Incoming, Retry, RetryCause, Verdict};
 use crate::failpoints;
 use crate::telemetry::{metrics, trace};
 
@@ -17,12 +17,12 @@ pub(super) enum Answer {
     Acknowledge,
     /// At least one has not; when to try again.
     Again(Duration),
-    /// The database is away: again as soon as it is back.
+    /// Something that deliveries need is away: again as soon as it is back.
     Outage,
 }
 
 /// Delivers the message to its open subscribers. Those that settle it are not asked again.
-pub(super) async fn work(delivery: &Delivery, pending: &mut Pending) -> Answer {
+pub(super) async fn work<I: Inbox>(delivery: &Delivery<I>, pending: &mut Pending<I::Context>) -> Answer {
     failpoints::hit("consume.after_receive");
     let incoming = Arc::clone(&pending.incoming);
     if pending.open.is_empty() {
@@ -31,7 +31,7 @@ pub(super) async fn work(delivery: &Delivery, pending: &mut Pending) -> Answer {
     let mut open = Vec::new();
     let mut answer = Answer::Acknowledge;
     for (subscriber, mut next) in std::mem::take(&mut pending.open) {
-        let span = span(&*subscriber, &incoming);
+        let span = span(subscriber.name(), &incoming);
         let verdict = delivery.deliver(&subscriber, &incoming, &mut next).instrument(span).await;
         report(delivery, subscriber.name(), &incoming, &verdict);
         if let Verdict::Retry(retry) = &verdict {
@@ -56,7 +56,7 @@ impl Answer {
 }
 
 /// A type that no subscriber hears is counted and done with; a subject that cannot be read is kept.
-async fn unheard(delivery: &Delivery, incoming: &Incoming) -> Answer {
+async fn unheard<I: Inbox>(delivery: &Delivery<I>, incoming: &Incoming) -> Answer {
     let verdict = match incoming.subject_type() {
         Some(_) => Verdict::Foreign,
         None => {
@@ -67,8 +67,8 @@ async fn unheard(delivery: &Delivery, incoming: &Incoming) -> Answer {
     if verdict.is_settled() { Answer::Acknowledge } else { Answer::Outage }
 }
 
-fn span(subscriber: &dyn ErasedSubscriber, incoming: &Incoming) -> tracing::Span {
-    let span = tracing::info_span!("deliver", subscriber = subscriber.name(), event = %incoming.id());
+fn span(subscriber: &str, incoming: &Incoming) -> tracing::Span {
+    let span = tracing::info_span!("deliver", subscriber, event = %incoming.id());
     if let Ok(metadata) = incoming.metadata()
         && let Some(context) = &metadata.trace
     {
@@ -78,7 +78,7 @@ fn span(subscriber: &dyn ErasedSubscriber, incoming: &Incoming) -> tracing::Span
 }
 
 /// One line and one count per verdict.
-fn report(delivery: &Delivery, subscriber: &'static str, incoming: &Incoming, verdict: &Verdict) {
+fn report<I>(delivery: &Delivery<I>, subscriber: &'static str, incoming: &Incoming, verdict: &Verdict) {
     metrics::verdict(verdict.label(), subscriber);
     match verdict {
         Verdict::Duplicate => metrics::duplicate(subscriber),

@@ -22,15 +22,6 @@ impl Next {
         if incoming.is_redelivery() { Self::Count } else { Self::First }
     }
 
-    /// The number of this execution; written down first when it has to be.
-    pub(super) async fn begin(self, pool: &PgPool, event_id: Uuid, subscriber: &str) -> sqlx::Result<u32> {
-        match self {
-            Self::First => Ok(1),
-            Self::Count => begin(pool, event_id, subscriber).await,
-            Self::Counted(attempt) => Ok(attempt),
-        }
-    }
-
     /// What comes after execution `attempt` that was no failure of the message.
     pub(super) fn again(attempt: u32) -> Self {
         if attempt == 1 { Self::First } else { Self::Counted(attempt) }
@@ -41,7 +32,7 @@ impl Next {
 /// kills the process is counted this way.
 ///
 /// When nothing was written down, one earlier execution is assumed: it may have been cut off.
-async fn begin(pool: &PgPool, event_id: Uuid, subscriber: &str) -> sqlx::Result<u32> {
+pub(super) async fn begin(pool: &PgPool, event_id: Uuid, subscriber: &str) -> sqlx::Result<u32> {
     let attempts = sqlx::query_scalar!(
         r#"
         insert into mesh.delivery_attempt as a (event_id, subscriber, attempts)

@@ -3,27 +3,30 @@
 
 mod attempts;
 mod execution;
+mod inbox;
 mod incoming;
 mod registry;
 mod running;
+mod sql;
 mod verdict;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use envelope::{DecodeError, HOPS_MAX, Metadata};
-use sqlx::PgPool;
 
 pub(crate) use attempts::Next;
+pub(crate) use inbox::{Ended, Inbox, Outage};
 pub(crate) use incoming::Incoming;
 pub(crate) use registry::{ErasedSubscriber, Registry};
+pub(crate) use sql::SqlInbox;
 pub use verdict::{DeadReason, ParkReason, Retry, RetryCause, Verdict};
 
 use crate::clock::jittered;
 use crate::context::ServiceContext;
-use crate::dead_letter::{self, DeadLetter, State};
+use crate::dead_letter::{DeadLetter, State};
 use crate::failure::Failure;
-use execution::{Ended, execute};
+use execution::execute;
 use running::Executions;
 
 /// The wait before a message of an unknown version is looked at again.
@@ -32,22 +35,22 @@ const NEWER_VERSION_DELAY: Duration = Duration::from_secs(5);
 /// The wait before it is looked again whether a handler that took too long has ended.
 const RUNNING_DELAY: Duration = Duration::from_secs(2);
 
-/// The wait after the database went away; the consumer probes it before it goes on.
+/// The wait after something went away that deliveries need; the consumer probes it before it goes on.
 const OUTAGE_DELAY: Duration = Duration::from_secs(1);
 
-/// Runs deliveries against the service's database.
+/// Runs deliveries against the service's memory.
 #[derive(Debug, Clone)]
-pub(crate) struct Delivery {
-    pub(crate) pool: PgPool,
+pub(crate) struct Delivery<I = SqlInbox> {
+    pub(crate) inbox: I,
     pub(crate) context: Arc<ServiceContext>,
     /// How long a version that this build does not know may wait for a deployment before it is parked.
     newer_version_wait: Duration,
     running: Executions,
 }
 
-impl Delivery {
-    pub(crate) fn new(pool: PgPool, context: Arc<ServiceContext>, newer_version_wait: Duration) -> Self {
-        Self { pool, context, newer_version_wait, running: Executions::default() }
+impl<I: Inbox> Delivery<I> {
+    pub(crate) fn new(inbox: I, context: Arc<ServiceContext>, newer_version_wait: Duration) -> Self {
+        Self { inbox, context, newer_version_wait, running: Executions::default() }
     }
 
     /// Delivers one message to one subscriber.
@@ -57,7 +60,7 @@ impl Delivery {
     /// verdict that is settled may be acknowledged.
     pub(crate) async fn deliver(
         &self,
-        subscriber: &Arc<dyn ErasedSubscriber>,
+        subscriber: &Arc<dyn ErasedSubscriber<I::Context>>,
         incoming: &Arc<Incoming>,
         next: &mut Next,
     ) -> Verdict {
@@ -69,7 +72,7 @@ impl Delivery {
         if let Some(verdict) = self.newer_version(subscriber, incoming).await {
             return verdict;
         }
-        let attempt = match next.begin(&self.pool, incoming.id(), subscriber.name()).await {
+        let attempt = match self.inbox.begin(*next, incoming.id(), subscriber.name()).await {
             Ok(attempt) => attempt,
             Err(error) => return self.unavailable(&error),
         };
@@ -83,7 +86,11 @@ impl Delivery {
 
     /// A version that this build does not know shows in the headers alone: it is put off without counting anything, and
     /// parked when no build that knows it has come within the window.
-    async fn newer_version(&self, subscriber: &Arc<dyn ErasedSubscriber>, incoming: &Incoming) -> Option<Verdict> {
+    async fn newer_version(
+        &self,
+        subscriber: &Arc<dyn ErasedSubscriber<I::Context>>,
+        incoming: &Incoming,
+    ) -> Option<Verdict> {
         let (got, known) = (incoming.metadata().ok()?.event_type.major, subscriber.event_type().major);
         if got <= known {
             return None;
@@ -97,7 +104,12 @@ impl Delivery {
         Some(self.keep(subscriber.name(), incoming, 0, &outcome).await)
     }
 
-    async fn attempt(&self, subscriber: &Arc<dyn ErasedSubscriber>, incoming: &Arc<Incoming>, attempt: u32) -> Verdict {
+    async fn attempt(
+        &self,
+        subscriber: &Arc<dyn ErasedSubscriber<I::Context>>,
+        incoming: &Arc<Incoming>,
+        attempt: u32,
+    ) -> Verdict {
         if attempt > subscriber.policy().attempts_max {
             let detail = "every execution failed or ended the process";
             return self
@@ -125,7 +137,7 @@ impl Delivery {
 
     async fn undecodable(
         &self,
-        subscriber: &Arc<dyn ErasedSubscriber>,
+        subscriber: &Arc<dyn ErasedSubscriber<I::Context>>,
         incoming: &Incoming,
         attempt: u32,
         error: &DecodeError,
@@ -136,7 +148,7 @@ impl Delivery {
 
     async fn conclude(
         &self,
-        subscriber: &Arc<dyn ErasedSubscriber>,
+        subscriber: &Arc<dyn ErasedSubscriber<I::Context>>,
         incoming: &Incoming,
         metadata: &Metadata,
         attempt: u32,
@@ -151,6 +163,7 @@ impl Delivery {
             }
             Ended::Undecodable(error) => self.undecodable(subscriber, incoming, attempt, &error).await,
             Ended::Outage(why) => self.unavailable(&why),
+            Ended::Failed(Failure::Outage(error)) => self.unavailable(&format_args!("{error:#}")),
             Ended::Failed(Failure::Reject(error)) => {
                 let outcome = Outcome::Dead(DeadReason::Rejected, format!("{error:#}"));
                 self.keep(name, incoming, attempt, &outcome).await
@@ -165,13 +178,13 @@ impl Delivery {
 
     async fn failed(
         &self,
-        subscriber: &Arc<dyn ErasedSubscriber>,
+        subscriber: &Arc<dyn ErasedSubscriber<I::Context>>,
         incoming: &Incoming,
         attempt: u32,
         error: &str,
     ) -> Verdict {
         let policy = subscriber.policy();
-        let written = attempts::record_failure(&self.pool, incoming.id(), subscriber.name(), attempt, error).await;
+        let written = self.inbox.record_failure(incoming.id(), subscriber.name(), attempt, error).await;
         if let Err(error) = written {
             return self.unavailable(&error);
         }
@@ -184,7 +197,7 @@ impl Delivery {
     }
 
     /// Parks or gives up; when even that cannot be written, the message stays with the broker.
-    async fn keep(&self, subscriber: &str, incoming: &Incoming, attempt: u32, outcome: &Outcome) -> Verdict {
+    async fn keep(&self, subscriber: &'static str, incoming: &Incoming, attempt: u32, outcome: &Outcome) -> Verdict {
         let (state, reason, detail, behind) = match outcome {
             Outcome::Parked(reason, detail) => (State::Parked, reason.code(), detail, reason.behind()),
             Outcome::Dead(reason, detail) => (State::Dead, reason.code(), detail, None),
@@ -204,7 +217,7 @@ impl Delivery {
             stream_sequence: incoming.stream_sequence(),
             build: self.context.build,
         };
-        match dead_letter::keep(&self.pool, &letter).await {
+        match self.inbox.keep(&letter).await {
             Ok(false) => Verdict::Duplicate,
             Ok(true) => {
                 tracing::error!(subscriber, event = %incoming.id(), reason, detail, "the delivery is kept as a dead letter");
@@ -221,7 +234,7 @@ impl Delivery {
     }
 
     fn unavailable(&self, why: &dyn std::fmt::Display) -> Verdict {
-        tracing::warn!(%why, "the database did not answer a delivery");
+        tracing::warn!(%why, "what a delivery needs did not answer");
         let after = jittered(OUTAGE_DELAY, &*self.context.clock);
         Verdict::Retry(Retry { after, cause: RetryCause::Outage })
     }

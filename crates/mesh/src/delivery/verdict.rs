@@ -39,7 +39,7 @@ pub struct Retry {
 pub enum RetryCause {
     /// The handler failed, panicked, or took too long; an attempt is used up.
     Failure,
-    /// The database could not be reached; no attempt is used up.
+    /// The database, or something else that every delivery needs, could not be reached; no attempt is used up.
     Outage,
     /// A version of the fact that this build does not know yet; no attempt is used up.
     NewerVersion,

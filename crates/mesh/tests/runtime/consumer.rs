@@ -3,6 +3,7 @@
 mod durable;
 mod effects;
 mod faults;
+mod gateway;
 mod order;
 mod poison;
 mod stopping;
