@@ -2,6 +2,8 @@
 
 mod headers;
 
+pub use headers::always as required_headers;
+
 use serde_json::{Map, Value, json};
 
 use crate::{

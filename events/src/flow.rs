@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     InventoryFailed, InventoryReleased, InventoryReserved, OrderCancelled, OrderConfirmed, OrderCreated,
@@ -20,10 +20,11 @@ const ORDER_WITHIN: Duration = Duration::from_secs(120);
 /// A kind of flow. Facts are named `<domain>.<fact>`, whatever their major.
 ///
 /// A flow is finished when one of its `terminal` facts is there and no step is open.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Flow {
     /// What it is called.
-    pub name: &'static str,
+    pub name: String,
     /// The fact that begins it.
     pub entry: String,
     /// The facts that end it.
@@ -36,29 +37,46 @@ pub struct Flow {
 ///
 /// A step is open while the flow holds `after` (and `given`, if one is named) and none of `expect`, in whatever order they
 /// arrived. Its time runs from the later of `after` and `given`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Step {
     /// The fact that opens the step.
     pub after: String,
     /// A second fact without which nothing is owed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<String>,
     /// Any of these settles it.
     pub expect: Vec<String>,
     /// From then on it is late, in seconds.
-    #[serde(rename = "within_seconds", serialize_with = "whole_seconds")]
+    #[serde(rename = "within_seconds", serialize_with = "seconds_out", deserialize_with = "seconds_in")]
     pub within: Duration,
     /// The service that owes it.
-    pub owner: &'static str,
+    pub owner: String,
 }
 
-fn whole_seconds<S: serde::Serializer>(within: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+fn seconds_out<S: serde::Serializer>(within: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(within.as_secs())
 }
 
+fn seconds_in<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    u64::deserialize(deserializer).map(Duration::from_secs)
+}
+
+impl Flow {
+    /// How long a flow may take: the longest step that only an end settles. Nothing when no step says so.
+    pub fn deadline(&self) -> Option<Duration> {
+        let whole = |step: &&Step| {
+            step.after == self.entry
+                && step.given.is_none()
+                && step.expect.iter().all(|fact| self.terminal.contains(fact))
+        };
+        self.steps.iter().filter(whole).map(|step| step.within).max()
+    }
+}
+
 impl Step {
-    fn new(owner: &'static str, after: String, expect: impl Into<Vec<String>>) -> Self {
-        Self { after, given: None, expect: expect.into(), within: STEP_WITHIN, owner }
+    fn new(owner: &str, after: String, expect: impl Into<Vec<String>>) -> Self {
+        Self { after, given: None, expect: expect.into(), within: STEP_WITHIN, owner: owner.to_owned() }
     }
 
     fn given(self, other: String) -> Self {
@@ -87,7 +105,7 @@ pub fn order() -> Flow {
     let failed = fact::<InventoryFailed>;
     let released = fact::<InventoryReleased>;
     Flow {
-        name: "order",
+        name: "order".to_owned(),
         entry: created(),
         terminal: vec![confirmed(), cancelled()],
         steps: vec![

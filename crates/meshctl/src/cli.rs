@@ -6,11 +6,12 @@ use clap_complete::Shell;
 use crate::demo::Demo;
 use crate::dev::Dev;
 use crate::doctor::Doctor;
+use crate::graph::Draw;
 use crate::order::PlaceOrder;
 use crate::outcome::{EXIT_CODES, Outcome};
 use crate::output::Format;
 use crate::target::Selection;
-use crate::{flows, nats, outbox, streams};
+use crate::{contracts, flows, nats, outbox, streams};
 
 /// The command line of the mesh
 #[derive(Debug, Parser)]
@@ -37,6 +38,11 @@ enum Verb {
     /// What happened to an order
     #[command(subcommand)]
     Flows(flows::Verb),
+    /// Who says what because of what: drawn, or checked
+    Graph(Draw),
+    /// The facts as files: checked, described, listed
+    #[command(subcommand)]
+    Contracts(contracts::Verb),
     /// Facts that are committed and not published yet
     #[command(subcommand)]
     Outbox(outbox::Verb),
@@ -69,6 +75,8 @@ impl Cli {
             Verb::Order(order) => order.run(&selection, format).await,
             Verb::Outbox(verb) => outbox::run(verb, &selection.resolve()?, format).await,
             Verb::Flows(verb) => flows::run(verb, &selection.resolve()?, format).await,
+            Verb::Graph(draw) => draw.run(format),
+            Verb::Contracts(verb) => contracts::run(verb, format),
             Verb::Streams(verb) => streams::run(verb, &selection.resolve()?, format).await,
             Verb::Nats(verb) => nats::run(verb, format),
             Verb::Doctor(doctor) => doctor.run(&selection, format).await,

@@ -5,8 +5,10 @@
 //! and apart from what it asks the servers.
 
 pub mod broker;
+pub mod catalogue;
 pub mod cli;
 mod clock;
+pub mod contracts;
 pub mod control;
 mod credentials;
 pub mod declaration;
@@ -14,6 +16,7 @@ pub mod demo;
 pub mod dev;
 pub mod doctor;
 pub mod flows;
+pub mod graph;
 pub mod nats;
 pub mod order;
 pub mod outbox;

@@ -135,3 +135,29 @@ async fn the_committed_users_are_what_the_catalogue_asks_for() {
     let committed = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../nats/users.json"));
     assert_eq!(users, serde_json::from_str::<Value>(&committed.unwrap()).unwrap());
 }
+
+#[tokio::test]
+async fn the_contracts_and_their_graph_are_sound_and_need_no_mesh() {
+    let caller = Caller { url: "nats://127.0.0.1:1".to_owned(), creds: None };
+    let (code, graph) = caller.run(&["graph", "--check"]).await;
+    assert_eq!((code, &graph["ok"]), (0, &json!(true)));
+    assert_eq!(graph["cycles"][0]["ended_by"][0]["at_most_per_key"], 1);
+    let (code, drawn) = caller.run(&["graph"]).await;
+    assert_eq!((code, drawn["facts"].as_array().unwrap().len()), (0, events::all().len()));
+    assert_eq!(caller.code(&["graph", "--format", "mermaid"]).await, 0);
+    let (code, gate) = caller.run(&["contracts", "check"]).await;
+    assert_eq!((code, &gate["ok"]), (0, &json!(true)), "{gate}");
+    assert_eq!(caller.code(&["contracts", "docs"]).await, 0);
+    let (code, schema) = caller.run(&["contracts", "schemas", "payments.refund_issued"]).await;
+    assert_eq!((code, &schema["title"]), (0, &json!("RefundIssued")));
+    assert_eq!(caller.code(&["contracts", "schemas", "payments.nothing"]).await, 1);
+    assert_eq!(caller.code(&["graph", "--catalogue", "/nonexistent"]).await, 2);
+    assert_eq!(caller.code(&["contracts", "check", "--dir", "/nonexistent"]).await, 2);
+    // Alone, the service hears facts that nobody declares.
+    let alone = tempfile::tempdir().unwrap();
+    std::fs::write(alone.path().join("orders.json"), include_str!("../../../events/catalogue/orders.json")).unwrap();
+    let (code, found) = caller.run(&["graph", "--check", "--catalogue", alone.path().to_str().unwrap()]).await;
+    let rules: Vec<&str> =
+        found["findings"].as_array().unwrap().iter().map(|finding| finding["rule"].as_str().unwrap()).collect();
+    assert_eq!((code, rules.contains(&"unknown-fact")), (1, true), "{rules:?}");
+}

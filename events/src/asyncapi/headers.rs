@@ -76,6 +76,10 @@ pub(super) fn schema() -> Value {
             ((*name).to_owned(), property)
         })
         .collect();
-    let required: Vec<&str> = ROWS.iter().filter(|row| row.1 == Always).map(|row| row.0).collect();
-    json!({ "type": "object", "properties": properties, "required": required })
+    json!({ "type": "object", "properties": properties, "required": always() })
+}
+
+/// The headers that every fact carries.
+pub fn always() -> Vec<&'static str> {
+    ROWS.iter().filter(|row| row.1 == Always).map(|row| row.0).collect()
 }

@@ -1,6 +1,6 @@
 //! The flow declaration against the catalogue.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
 use events::{Outcome, all, catalogue, flow};
 
@@ -21,7 +21,7 @@ fn entry_and_ends_are_those_of_the_facts() {
 #[test]
 fn the_owner_of_a_step_can_settle_it() {
     for step in flow::order().steps {
-        let entry = catalogue::service(step.owner).expect("the owner has an entry");
+        let entry = catalogue::service(&step.owner).expect("the owner has an entry");
         let hears = |fact: &String| *fact == step.after || step.given.as_ref() == Some(fact);
         let reacts =
             entry.reactions.iter().any(|r| hears(&r.on) && r.emits.iter().any(|said| step.expect.contains(said)));
@@ -57,8 +57,27 @@ fn the_order_may_take_as_long_as_its_steps() {
     let steps = flow::order().steps;
     let (whole, rest): (Vec<_>, Vec<_>) = steps.into_iter().partition(|step| step.within > Duration::from_secs(30));
     assert_eq!(whole.len(), 1);
-    assert_eq!((whole[0].owner, whole[0].within), ("orders", Duration::from_secs(120)));
+    assert_eq!((whole[0].owner.as_str(), whole[0].within), ("orders", Duration::from_secs(120)));
     assert!(rest.iter().all(|step| step.within == Duration::from_secs(30)));
+}
+
+/// The deadline is what the step says that only an end settles.
+#[test]
+fn the_deadline_is_that_of_the_whole_order() {
+    assert_eq!(flow::order().deadline(), Some(Duration::from_secs(120)));
+}
+
+/// Generated from the declaration, so `BLESS=1` may write it anew.
+#[test]
+fn the_committed_flows_are_the_declared_ones() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("flows.json");
+    let text = format!("{}\n", serde_json::to_string_pretty(&flow::all()).expect("JSON"));
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, &text).expect("a writable folder");
+    }
+    let committed = fs::read_to_string(&path).unwrap_or_default();
+    assert!(committed == text, "flows.json is not what flow.rs declares; BLESS=1 writes it");
+    assert_eq!(serde_json::from_str::<Vec<flow::Flow>>(&committed).expect("flows"), flow::all(), "read back");
 }
 
 /// The form that observers in other languages read.

@@ -14,7 +14,7 @@ pub struct Expected {
     /// The facts that opened it.
     pub because_of: Vec<String>,
     /// The service that owes it.
-    pub owner: &'static str,
+    pub owner: String,
     /// Until it is due, in milliseconds; negative when it is late.
     pub due_in_ms: i64,
 }
@@ -44,7 +44,7 @@ fn open(step: &Step, facts: &[TimelineFact], now: Timestamp) -> Option<Expected>
     Some(Expected {
         expect: step.expect.clone(),
         because_of: opened_by.into_iter().cloned().collect(),
-        owner: step.owner,
+        owner: step.owner.clone(),
         due_in_ms: since.saturating_add(within) - now.unix_millis(),
     })
 }

@@ -172,7 +172,7 @@ fn an_order_that_was_charged_and_cancelled_owes_the_refund_before_it_is_finished
     let timeline = told(vec![created().stored(1, 0), processed().stored(2, 50), cancel.stored(3, 420)], 1_000);
     assert!(!timeline.finished);
     assert_eq!(timeline.ended_with, ["orders.order_cancelled"]);
-    let owed: Vec<_> = timeline.expected.iter().map(|step| (step.owner, step.expect.clone())).collect();
+    let owed: Vec<_> = timeline.expected.iter().map(|step| (step.owner.as_str(), step.expect.clone())).collect();
     assert_eq!(owed, [("payments", vec!["payments.refund_issued".to_owned()])]);
 }
 

@@ -11,7 +11,7 @@ const HELD_UP_MS: i64 = 1_000;
 
 impl fmt::Display for Timeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} {}: {}", self.kind.unwrap_or("flow"), self.flow_id, state(self))?;
+        writeln!(f, "{} {}: {}", self.kind.as_deref().unwrap_or("flow"), self.flow_id, state(self))?;
         writeln!(f)?;
         let rows: Vec<[String; 5]> = self.facts.iter().map(row).collect();
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
@@ -81,7 +81,7 @@ fn owed(expected: &Expected) -> String {
         late if late < 0 => format!("late by {}", duration(-late)),
         due => format!("due in {}", duration(due)),
     };
-    let (owner, what) = (expected.owner, join(&expected.expect, " or "));
+    let (owner, what) = (&expected.owner, join(&expected.expect, " or "));
     format!("{owner} owes {what}, because of {}; {due}", join(&expected.because_of, " and "))
 }
 

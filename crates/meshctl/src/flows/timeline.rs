@@ -17,7 +17,7 @@ pub struct Timeline {
     /// The correlation id of all its facts; of an order flow, the order.
     pub flow_id: Uuid,
     /// Which declared kind of flow it is, by the fact that it begins with.
-    pub kind: Option<&'static str>,
+    pub kind: Option<String>,
     /// Whether it has ended and nothing is owed any more.
     pub finished: bool,
     /// The facts that end it, `<domain>.<fact>`, first one first.
@@ -92,7 +92,7 @@ impl Timeline {
         let (expected, ended_with) = flow.map(|flow| progress::of(flow, &told, now)).unwrap_or_default();
         Some(Self {
             flow_id,
-            kind: flow.map(|flow| flow.name),
+            kind: flow.map(|flow| flow.name.clone()),
             finished: !ended_with.is_empty() && expected.is_empty(),
             duration_ms: told.iter().map(|fact| fact.delay_ms).max().unwrap_or_default(),
             anomalies: anomalies(&told, &ended_with),
