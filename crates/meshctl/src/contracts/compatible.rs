@@ -85,7 +85,7 @@ fn codes(path: &str, old: Option<&Value>, new: Option<&Value>, found: &mut Vec<S
             }
         }
         _ if without_words(old) != without_words(new) => {
-            found.push(format!("{path}: anyOf is no open set and changed"))
+            found.push(format!("{path}: anyOf is no open set and changed"));
         }
         _ => {}
     }

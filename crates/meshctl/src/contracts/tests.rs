@@ -139,7 +139,7 @@ fn a_new_revision_is_entered_and_an_incompatible_one_is_not_let_through() {
     contracts.write(&format!("schemas/{name}"), &later);
     assert_eq!(contracts.found(), [pair("not-locked", &name), pair("revision", "parcels.booked.v1")]);
     contracts.catalogue(2);
-    assert_eq!(contracts.read().enter_new_files().unwrap(), [name.clone()]);
+    assert_eq!(contracts.read().enter_new_files().unwrap(), std::slice::from_ref(&name));
     assert_eq!(contracts.found(), []);
 
     later["required"] = json!(["note", "parcel_id", "weight"]);
@@ -211,7 +211,10 @@ fn a_folder_that_only_hears_is_checked_together_with_the_one_it_hears() {
     assert_eq!(check::all(&[publisher.read(), labels]), []);
 }
 
-/// CONTRACTS.md B 4.2: what an edit inside a major does, and 3.2: which edits are allowed.
+/// What is done to a schema, and how.
+type Edit<'a> = (&'a str, &'a dyn Fn(&mut Value));
+
+/// Inside a major, readers of every revision read what writers of every other one write.
 #[test]
 fn only_optional_members_and_codes_of_open_sets_may_be_added() {
     let edited = |edit: &dyn Fn(&mut Value)| {
@@ -219,7 +222,7 @@ fn only_optional_members_and_codes_of_open_sets_may_be_added() {
         edit(&mut later);
         problems(&schema(1), &later).len()
     };
-    let allowed: [(&str, &dyn Fn(&mut Value)); 5] = [
+    let allowed: [Edit<'_>; 5] = [
         ("nothing", &|_| {}),
         ("an optional member", &|s| s["properties"]["note"] = json!({ "type": "string" })),
         ("an optional member of an item", &|s| {
@@ -239,7 +242,7 @@ fn only_optional_members_and_codes_of_open_sets_may_be_added() {
     for (name, edit) in allowed {
         assert_eq!(edited(edit), 0, "{name}");
     }
-    let forbidden: [(&str, &dyn Fn(&mut Value)); 16] = [
+    let forbidden: [Edit<'_>; 16] = [
         ("a required member", &|s| {
             s["properties"]["note"] = json!({ "type": "string" });
             s["required"] = json!(["note", "parcel_id", "weight"]);
