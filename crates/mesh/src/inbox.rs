@@ -1,5 +1,7 @@
 //! Which subscriber has settled which fact: the claim that makes a repeat a no-op.
 
+use std::collections::HashSet;
+
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -61,6 +63,83 @@ async fn why_not(connection: &mut PgConnection, event_id: Uuid, subscriber: &str
         // The dead letter that was in the way has just been redriven: claimable, with the next execution.
         (false, None) => Err(sqlx::Error::RowNotFound),
     }
+}
+
+/// One delivery of many that are claimed by one statement.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Claimant<'a> {
+    pub(crate) event_id: Uuid,
+    pub(crate) subscriber: &'a str,
+    pub(crate) key: &'a str,
+}
+
+/// Claims many deliveries, each as [`claim`] would; tells for each whether it is ours. What is not is left to a
+/// transaction of its own, which finds out why.
+pub(crate) async fn claim_all(connection: &mut PgConnection, claimants: &[Claimant<'_>]) -> sqlx::Result<Vec<bool>> {
+    let ids: Vec<Uuid> = claimants.iter().map(|claimant| claimant.event_id).collect();
+    let subscribers: Vec<&str> = claimants.iter().map(|claimant| claimant.subscriber).collect();
+    let keys: Vec<&str> = claimants.iter().map(|claimant| claimant.key).collect();
+    // In one order, so that two transactions that claim the same deliveries do not wait for each other crosswise.
+    let claimed = sqlx::query!(
+        r#"
+        insert into mesh.inbox (event_id, subscriber)
+        select c.event_id, c.subscriber
+        from unnest($1::uuid[], $2::text[], $3::text[]) as c (event_id, subscriber, partition_key)
+        where not exists (select from mesh.dead_letter l
+                          where l.subscriber = c.subscriber and l.partition_key = c.partition_key)
+        order by c.event_id, c.subscriber
+        on conflict do nothing
+        returning event_id, subscriber
+        "#,
+        &ids,
+        &subscribers as &[&str],
+        &keys as &[&str],
+    )
+    .fetch_all(connection)
+    .await?;
+    let claimed: HashSet<(Uuid, &str)> = claimed.iter().map(|row| (row.event_id, row.subscriber.as_str())).collect();
+    Ok(claimants.iter().map(|claimant| claimed.contains(&(claimant.event_id, claimant.subscriber))).collect())
+}
+
+/// Gives claims of this transaction back.
+pub(crate) async fn unclaim(connection: &mut PgConnection, claimants: &[Claimant<'_>]) -> sqlx::Result<()> {
+    let ids: Vec<Uuid> = claimants.iter().map(|claimant| claimant.event_id).collect();
+    let subscribers: Vec<&str> = claimants.iter().map(|claimant| claimant.subscriber).collect();
+    sqlx::query!(
+        r#"
+        delete from mesh.inbox i
+        using unnest($1::uuid[], $2::text[]) as c (event_id, subscriber)
+        where i.event_id = c.event_id and i.subscriber = c.subscriber
+        "#,
+        &ids,
+        &subscribers as &[&str],
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Records for many claimed deliveries why they changed nothing.
+pub(crate) async fn record_no_effects(
+    connection: &mut PgConnection,
+    claimants: &[Claimant<'_>],
+    reasons: &[&str],
+) -> sqlx::Result<()> {
+    let ids: Vec<Uuid> = claimants.iter().map(|claimant| claimant.event_id).collect();
+    let subscribers: Vec<&str> = claimants.iter().map(|claimant| claimant.subscriber).collect();
+    sqlx::query!(
+        r#"
+        update mesh.inbox i set no_effect = c.reason
+        from unnest($1::uuid[], $2::text[], $3::text[]) as c (event_id, subscriber, reason)
+        where i.event_id = c.event_id and i.subscriber = c.subscriber
+        "#,
+        &ids,
+        &subscribers as &[&str],
+        reasons as &[&str],
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// Records why a claimed delivery changed nothing.

@@ -42,6 +42,6 @@ pub use mesh::Mesh;
 pub use outbox::PublishError;
 pub use schema::SchemaError;
 pub use service::Service;
-pub use subscriber::{Handled, Policy, Received, Subscriber};
+pub use subscriber::{BatchSubscriber, Handled, Policy, Received, Subscriber};
 pub use timer::{Progress, Timer};
 pub use tx::{Cause, Tx};

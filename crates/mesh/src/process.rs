@@ -31,7 +31,7 @@ const RELAY_CONNECTIONS: u32 = 4;
 /// The relay's statements have one right plan each, and the planner cannot know it. It passes long arrays, which are
 /// compared by hash only in a plan made for their values; from those arrays the planner concludes that hardly a row
 /// is left, and would read and sort a whole backlog where the first rows of the primary key are wanted.
-const RELAY_PLANS: [(&str, &str); 4] = [
+pub(crate) const RELAY_PLANS: [(&str, &str); 4] = [
     ("plan_cache_mode", "force_custom_plan"),
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),

@@ -12,7 +12,7 @@ use crate::clock::{SharedClock, System};
 use crate::delivery::Registry;
 use crate::mesh::Mesh;
 use crate::process;
-use crate::subscriber::Subscriber;
+use crate::subscriber::{BatchSubscriber, Subscriber};
 use crate::timer::{self, Timer};
 
 /// Starts a timer once the process runs.
@@ -53,6 +53,13 @@ impl Service {
     #[must_use]
     pub fn subscribe(mut self, subscriber: impl Subscriber) -> Self {
         self.registry.add(subscriber);
+        self
+    }
+
+    /// Adds a reaction to many facts at once.
+    #[must_use]
+    pub fn subscribe_batch(mut self, subscriber: impl BatchSubscriber) -> Self {
+        self.registry.add_batch(subscriber);
         self
     }
 

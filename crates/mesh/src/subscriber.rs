@@ -47,6 +47,36 @@ pub trait Subscriber<Context: Send = Tx>: Send + Sync + 'static {
     }
 }
 
+/// One named reaction of one service to many facts at once, with set-based SQL. For the few reactions where that pays: a
+/// projection, a counter, a bulk insert.
+///
+/// A call gets one fact or many, each of another key, in no order that means anything. Everything a [`Subscriber`] is
+/// promised holds for each fact of the call; when the call fails, its facts come again one by one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a batch subscriber",
+    note = "implement `mesh::BatchSubscriber`: an `Event`, a `NAME`, and `async fn handle`"
+)]
+pub trait BatchSubscriber: Send + Sync + 'static {
+    /// The fact that this subscriber hears.
+    type Event: Event;
+
+    /// As [`Subscriber::NAME`].
+    const NAME: &'static str;
+
+    /// How often and how long to try.
+    fn policy(&self) -> Policy {
+        Policy::default()
+    }
+
+    /// Reacts to every fact of `batch`: one answer for each, in the same order. Facts are published with
+    /// [`Tx::publish_for`], so that each names its cause.
+    fn handle(
+        &self,
+        tx: &mut Tx,
+        batch: &[Received<Self::Event>],
+    ) -> impl Future<Output = Result<Vec<Handled>, Failure>> + Send;
+}
+
 /// A fact as a handler receives it.
 #[derive(Debug, Clone)]
 pub struct Received<E> {

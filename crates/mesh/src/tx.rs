@@ -1,5 +1,8 @@
 //! A database transaction that can also speak: the only way to publish a fact.
 
+mod part;
+
+use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -9,6 +12,7 @@ use uuid::Uuid;
 
 use crate::context::ServiceContext;
 use crate::outbox::{self, PublishError, StagedFact};
+use crate::subscriber::Received;
 
 /// What a transaction is a reaction to: the fact (or the drawn root of a new flow) that its own facts name as their cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +38,16 @@ enum Origin {
     Root { id: Uuid },
     /// A reaction to a fact, or a later step of a flow that a timer takes.
     Reaction(Cause),
+    /// Reactions to many facts: each published fact names its own cause.
+    Batch,
+}
+
+/// Where one fact comes from.
+struct Lineage<'a> {
+    origin: &'a Origin,
+    /// How many facts of the same origin were staged before it.
+    ordinal: u32,
+    trace: Option<TraceContext>,
 }
 
 /// One transaction of a service's database. Dropping it without [`Tx::commit`] undoes everything.
@@ -50,6 +64,10 @@ pub struct Tx {
     origin: Origin,
     trace: Option<TraceContext>,
     staged: Vec<StagedFact>,
+    /// How many facts were staged before the part of the transaction that runs now.
+    staged_before: usize,
+    /// Facts of this part by the fact that they react to, where they name it themselves.
+    by_cause: HashMap<Uuid, u32>,
 }
 
 impl Tx {
@@ -74,14 +92,25 @@ impl Tx {
     }
 
     async fn begin(pool: &PgPool, context: &Arc<ServiceContext>, name: &str, origin: Origin) -> sqlx::Result<Self> {
-        Ok(Self {
-            inner: pool.begin().await?,
+        Ok(Self::around(pool.begin().await?, context, name, origin))
+    }
+
+    fn around(
+        inner: Transaction<'static, Postgres>,
+        context: &Arc<ServiceContext>,
+        name: &str,
+        origin: Origin,
+    ) -> Self {
+        Self {
+            inner,
             emitter: format!("{}/{name}", context.name),
             context: Arc::clone(context),
             origin,
             trace: crate::telemetry::trace::current_context(),
             staged: Vec::new(),
-        })
+            staged_before: 0,
+            by_cause: HashMap::new(),
+        }
     }
 
     /// Makes the facts of this transaction later steps of the flow that `cause` belongs to. For timers: a request or a
@@ -95,21 +124,46 @@ impl Tx {
     ///
     /// # Errors
     /// [`PublishError`] when the fact is not this service's own, breaks the JSON profile or a size limit, has a key that
-    /// cannot be a header value, or would be more than [`HOPS_MAX`] reactions away from its root.
+    /// cannot be a header value, would be more than [`HOPS_MAX`] reactions away from its root, or reacts to one of many
+    /// facts without saying which ([`Tx::publish_for`] does).
     pub fn publish<E: Event>(&mut self, event: &E) -> Result<Uuid, PublishError> {
-        if E::DOMAIN != self.context.name {
-            return Err(PublishError::ForeignFact { domain: E::DOMAIN, service: self.context.name });
-        }
-        let key = event.key();
-        let metadata = self.metadata::<E>(key)?;
-        let id = metadata.id;
-        self.staged.push(StagedFact::new(&metadata, event)?);
+        let ordinal = u32::try_from(self.staged.len() - self.staged_before).unwrap_or(u32::MAX);
+        let lineage = Lineage { origin: &self.origin, ordinal, trace: self.trace.clone() };
+        let staged = self.stage(event, &lineage)?;
+        let id = staged.event_id;
+        self.staged.push(staged);
         Ok(id)
     }
 
-    fn metadata<E: Event>(&self, key: String) -> Result<Metadata, PublishError> {
-        let ordinal = u32::try_from(self.staged.len()).unwrap_or(u32::MAX);
-        let (id, correlation_id, causation_id, hops) = match &self.origin {
+    /// Stages a fact that reacts to one of the facts that a [`BatchSubscriber`](crate::BatchSubscriber) received. Its id is
+    /// the same in whatever company the received fact comes again.
+    ///
+    /// # Errors
+    /// As [`Tx::publish`].
+    pub fn publish_for<R, E: Event>(&mut self, received: &Received<R>, event: &E) -> Result<Uuid, PublishError> {
+        let cause = Cause::from(&received.metadata);
+        let ordinal = self.by_cause.get(&cause.event_id).copied().unwrap_or_default();
+        let origin = Origin::Reaction(cause);
+        let trace = received.metadata.trace.clone().or_else(|| self.trace.clone());
+        let staged = self.stage(event, &Lineage { origin: &origin, ordinal, trace })?;
+        let id = staged.event_id;
+        self.by_cause.insert(received.metadata.id, ordinal.saturating_add(1));
+        self.staged.push(staged);
+        Ok(id)
+    }
+
+    fn stage<E: Event>(&self, event: &E, lineage: &Lineage<'_>) -> Result<StagedFact, PublishError> {
+        if E::DOMAIN != self.context.name {
+            return Err(PublishError::ForeignFact { domain: E::DOMAIN, service: self.context.name });
+        }
+        let metadata = self.metadata::<E>(event.key(), lineage)?;
+        StagedFact::new(&metadata, event)
+    }
+
+    fn metadata<E: Event>(&self, key: String, lineage: &Lineage<'_>) -> Result<Metadata, PublishError> {
+        let ordinal = lineage.ordinal;
+        let (id, correlation_id, causation_id, hops) = match lineage.origin {
+            Origin::Batch => return Err(PublishError::NoCause),
             Origin::Root { id } => {
                 let flow = key.parse().map_err(|_| PublishError::RootKey { key: key.clone() })?;
                 match ordinal {
@@ -139,36 +193,45 @@ impl Tx {
             sequence: 0,
             emitter: format!("{}@{}", self.emitter, self.context.build),
             hops,
-            trace: self.trace.clone(),
+            trace: lineage.trace.clone(),
             occurrence_id: None,
             extensions: Vec::new(),
         })
     }
 
     /// An id for something that this handling creates (a payment, a refund). The same whenever it runs again for the same
-    /// cause; different for every `label`.
+    /// cause; different for every `label`. A [`BatchSubscriber`](crate::BatchSubscriber) uses [`Tx::derive_id_for`]: its
+    /// facts have no cause in common, and here it gets the same id for all of them.
     #[must_use]
     pub fn derive_id(&self, label: &str) -> Uuid {
         let cause = match &self.origin {
             Origin::Root { id } => *id,
             Origin::Reaction(cause) => cause.event_id,
+            Origin::Batch => Uuid::nil(),
         };
         ids::derive_named(cause, &self.emitter, label)
     }
 
-    /// What this transaction reacts to. For a request from outside: the root that its facts start.
+    /// An id for something that a batch creates in reaction to one of its facts.
+    #[must_use]
+    pub fn derive_id_for<R>(&self, received: &Received<R>, label: &str) -> Uuid {
+        ids::derive_named(received.metadata.id, &self.emitter, label)
+    }
+
+    /// What this transaction reacts to; none for a request from outside, and none for a batch, whose facts each have their
+    /// own.
     #[must_use]
     pub fn cause(&self) -> Option<&Cause> {
         match &self.origin {
-            Origin::Root { .. } => None,
+            Origin::Root { .. } | Origin::Batch => None,
             Origin::Reaction(cause) => Some(cause),
         }
     }
 
-    /// How many facts are staged.
+    /// How many facts this handling has staged.
     #[must_use]
     pub fn staged_count(&self) -> usize {
-        self.staged.len()
+        self.staged.len() - self.staged_before
     }
 
     /// Inserts the staged facts and commits; then wakes the relay.

@@ -2,7 +2,8 @@
 //!
 //! A message that has to be tried again stays at the head of its lane; the messages behind it wait, the other lanes go on.
 
-use std::collections::{HashMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use tokio::time::Instant;
 
@@ -12,8 +13,11 @@ pub(super) struct Lanes<M> {
     lanes: HashMap<String, Lane<M>>,
     /// Keys whose head may start, in the order in which they became ready.
     ready: VecDeque<String>,
+    /// Keys whose head may start, but not together with others.
+    alone: VecDeque<String>,
+    /// Keys whose head waits, and until when.
+    cooling: BinaryHeap<Reverse<(Instant, String)>>,
     running: usize,
-    running_max: usize,
 }
 
 #[derive(Debug)]
@@ -26,14 +30,20 @@ struct Lane<M> {
 enum State {
     Ready,
     Running,
-    /// The head is not tried before this instant.
-    Cooling(Instant),
+    /// The head is not tried before its time.
+    Cooling,
 }
 
 impl<M> Lanes<M> {
-    /// Lanes of which at most `running_max` run at the same time.
-    pub(super) fn new(running_max: usize) -> Self {
-        Self { lanes: HashMap::new(), ready: VecDeque::new(), running: 0, running_max }
+    /// No lanes yet.
+    pub(super) fn new() -> Self {
+        Self {
+            lanes: HashMap::new(),
+            ready: VecDeque::new(),
+            alone: VecDeque::new(),
+            cooling: BinaryHeap::new(),
+            running: 0,
+        }
     }
 
     /// Adds a message behind those of its key.
@@ -46,20 +56,24 @@ impl<M> Lanes<M> {
         self.ready.push_back(key.to_owned());
     }
 
-    /// Takes the next message that may run; it is running until [`Lanes::settled`] or [`Lanes::again`].
+    /// Takes the next message that may run with others; it is running until [`Lanes::settled`] or one of the ways back.
     pub(super) fn start(&mut self) -> Option<(String, M)> {
-        if self.running >= self.running_max {
-            return None;
-        }
-        while let Some(key) = self.ready.pop_front() {
-            let Some(lane) = self.lanes.get_mut(&key) else { continue };
-            if let Some(message) = lane.queue.pop_front() {
-                lane.state = State::Running;
-                self.running += 1;
-                return Some((key, message));
-            }
-        }
-        None
+        let key = self.ready.pop_front()?;
+        self.run(key)
+    }
+
+    /// Takes the next message that has to run without others.
+    pub(super) fn start_alone(&mut self) -> Option<(String, M)> {
+        let key = self.alone.pop_front()?;
+        self.run(key)
+    }
+
+    fn run(&mut self, key: String) -> Option<(String, M)> {
+        let lane = self.lanes.get_mut(&key)?;
+        let message = lane.queue.pop_front()?;
+        lane.state = State::Running;
+        self.running += 1;
+        Some((key, message))
     }
 
     /// The running message of the key is done.
@@ -76,26 +90,39 @@ impl<M> Lanes<M> {
 
     /// The running message of the key goes back to the head of its lane, not before `at`.
     pub(super) fn again(&mut self, key: &str, message: M, at: Instant) {
-        let Some(lane) = self.lanes.get_mut(key) else { return };
+        if self.back(key, message, State::Cooling) {
+            self.cooling.push(Reverse((at, key.to_owned())));
+        }
+    }
+
+    /// The running message of the key goes back to the head of its lane, to run next and without others.
+    pub(super) fn again_alone(&mut self, key: &str, message: M) {
+        if self.back(key, message, State::Ready) {
+            self.alone.push_back(key.to_owned());
+        }
+    }
+
+    fn back(&mut self, key: &str, message: M, state: State) -> bool {
+        let Some(lane) = self.lanes.get_mut(key) else { return false };
         self.running = self.running.saturating_sub(1);
         lane.queue.push_front(message);
-        lane.state = State::Cooling(at);
+        lane.state = state;
+        true
     }
 
     /// Makes the lanes ready whose time has come; returns when the next one is due.
     pub(super) fn warm_up(&mut self, now: Instant) -> Option<Instant> {
-        let mut next = None;
-        for (key, lane) in &mut self.lanes {
-            match lane.state {
-                State::Cooling(at) if at <= now => {
-                    lane.state = State::Ready;
-                    self.ready.push_back(key.clone());
-                }
-                State::Cooling(at) => next = Some(next.map_or(at, |next: Instant| next.min(at))),
-                State::Ready | State::Running => {}
+        while let Some(Reverse((at, key))) = self.cooling.pop() {
+            if at > now {
+                self.cooling.push(Reverse((at, key)));
+                return Some(at);
+            }
+            if let Some(lane) = self.lanes.get_mut(&key) {
+                lane.state = State::Ready;
+                self.ready.push_back(key);
             }
         }
-        next
+        None
     }
 
     /// Everything that waits, running messages not among it.
@@ -106,6 +133,8 @@ impl<M> Lanes<M> {
     /// Empties the lanes of what waits.
     pub(super) fn drain(&mut self) -> Vec<M> {
         self.ready.clear();
+        self.alone.clear();
+        self.cooling.clear();
         let mut drained = Vec::new();
         self.lanes.retain(|_, lane| {
             drained.extend(lane.queue.drain(..));
@@ -116,6 +145,11 @@ impl<M> Lanes<M> {
 
     pub(super) fn running(&self) -> usize {
         self.running
+    }
+
+    /// Keys whose head may start with others.
+    pub(super) fn ready(&self) -> usize {
+        self.ready.len()
     }
 
     /// Keys with at least one message, running or waiting.
@@ -140,7 +174,7 @@ mod tests {
 
     #[test]
     fn one_key_runs_in_order_and_different_keys_at_once() {
-        let mut lanes = Lanes::new(8);
+        let mut lanes = Lanes::new();
         for (key, message) in [("a", 1), ("a", 2), ("b", 3), ("a", 4)] {
             lanes.push(key, message);
         }
@@ -156,7 +190,7 @@ mod tests {
     fn a_message_that_is_tried_again_holds_back_its_own_key_only() {
         let now = Instant::now();
         let later = now + Duration::from_secs(5);
-        let mut lanes = Lanes::new(8);
+        let mut lanes = Lanes::new();
         lanes.push("a", 1);
         lanes.push("a", 2);
         assert_eq!(started(&mut lanes), [pair("a", 1)]);
@@ -169,19 +203,23 @@ mod tests {
     }
 
     #[test]
-    fn no_more_run_at_once_than_allowed() {
-        let mut lanes = Lanes::new(2);
-        for (key, message) in [("a", 1), ("b", 2), ("c", 3)] {
+    fn a_message_that_has_to_run_alone_keeps_its_place_in_its_lane() {
+        let mut lanes = Lanes::new();
+        for (key, message) in [("a", 1), ("a", 2), ("b", 3)] {
             lanes.push(key, message);
         }
-        assert_eq!(started(&mut lanes), [pair("a", 1), pair("b", 2)]);
+        assert_eq!(started(&mut lanes), [pair("a", 1), pair("b", 3)]);
+        lanes.again_alone("a", 1);
+        assert_eq!(started(&mut lanes), [], "not with others");
+        assert_eq!(lanes.start_alone(), Some(pair("a", 1)));
+        assert_eq!(lanes.start_alone(), None);
         lanes.settled("a");
-        assert_eq!(started(&mut lanes), [pair("c", 3)]);
+        assert_eq!(started(&mut lanes), [pair("a", 2)]);
     }
 
     #[test]
     fn what_waits_can_be_handed_back_while_the_rest_runs_on() {
-        let mut lanes = Lanes::new(1);
+        let mut lanes = Lanes::new();
         for (key, message) in [("a", 1), ("a", 2), ("b", 3)] {
             lanes.push(key, message);
         }

@@ -16,6 +16,8 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct Pending<Context> {
     pub(super) incoming: Arc<Incoming>,
     pub(super) open: Vec<(Arc<dyn ErasedSubscriber<Context>>, Next)>,
+    /// Whether a subscriber hears it at all.
+    pub(super) is_heard: bool,
     acker: Arc<Acker>,
 }
 
@@ -40,8 +42,8 @@ impl<Context> Pending<Context> {
         let (message, acker) = message.split();
         let incoming = Arc::new(Incoming::new(raw(&message), sequence, stored_at, delivered > 1));
         let next = Next::on_arrival(&incoming);
-        let open = hearing(&incoming).into_iter().map(|subscriber| (subscriber, next)).collect();
-        Ok(Self { incoming, open, acker: Arc::new(acker) })
+        let open: Vec<_> = hearing(&incoming).into_iter().map(|subscriber| (subscriber, next)).collect();
+        Ok(Self { is_heard: !open.is_empty(), incoming, open, acker: Arc::new(acker) })
     }
 
     /// The message needs no further delivery. Only after everything about it is committed.

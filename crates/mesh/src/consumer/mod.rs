@@ -10,29 +10,29 @@ mod lanes;
 mod message;
 mod puller;
 mod pulling;
+mod sharing;
 mod work;
+mod workers;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream;
-use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::broker::Broker;
 use crate::delivery::{Delivery, Inbox, Registry};
-use crate::failpoints;
 use crate::failure::Backoff;
 use crate::lifecycle::Readiness;
 use crate::telemetry::metrics;
 pub(crate) use durable::{DurableError, verify};
 use gate::Gate;
 use lanes::Lanes;
-use message::{KeepAlive, Pending};
+use message::Pending;
 use pulling::{NextStep, Pull, next};
-use work::{Answer, work};
+use sharing::Sharing;
+use workers::Workers;
 
 /// Pauses before the pull is built again.
 const REBUILD: Backoff = Backoff { first: Duration::from_millis(250), longest: Duration::from_secs(4) };
@@ -58,20 +58,12 @@ pub(crate) struct Consumer<I: Inbox> {
     readiness: Readiness,
     gate: Arc<Gate>,
     lanes: Lanes<Pending<I::Context>>,
-    workers: JoinSet<Worked<I::Context>>,
-    /// What the workers have, so that it can be kept alive, and whose lane it is.
-    in_work: HashMap<Id, (String, KeepAlive)>,
+    workers: Workers<I::Context>,
+    sharing: Sharing,
     pull: Pull,
     last_message: Instant,
     /// Pulls in a row that were opened and yielded nothing before they failed.
     fruitless: u32,
-}
-
-/// A worker's end.
-struct Worked<Context> {
-    key: String,
-    pending: Pending<Context>,
-    answer: Answer,
 }
 
 impl<I: Inbox> Consumer<I> {
@@ -84,6 +76,7 @@ impl<I: Inbox> Consumer<I> {
         readiness: Readiness,
         concurrency: usize,
     ) -> Self {
+        let sharing = if I::SHARES { Sharing::new(registry.takes_batches_only()) } else { Sharing::none() };
         Self {
             name,
             broker,
@@ -91,9 +84,9 @@ impl<I: Inbox> Consumer<I> {
             delivery,
             readiness,
             gate: Arc::new(Gate::new()),
-            lanes: Lanes::new(concurrency),
-            workers: JoinSet::new(),
-            in_work: HashMap::new(),
+            lanes: Lanes::new(),
+            workers: Workers::new(concurrency),
+            sharing,
             pull: Pull::Closed { failures: 0, due: Instant::now() },
             last_message: Instant::now(),
             fruitless: 0,
@@ -113,7 +106,7 @@ impl<I: Inbox> Consumer<I> {
             tokio::select! {
                 () = soft.cancelled() => {}
                 next = next(&mut self.pull, &self.broker) => self.follow(next).await,
-                Some(ended) = self.workers.join_next_with_id() => self.take_back(ended, &soft).await,
+                Some(ended) = self.workers.next() => self.take_back(ended, &soft).await,
                 () = sleep_until(warm_at) => {}
                 () = self.gate.opened(), if !self.gate.is_open() => {}
                 _ = progress.tick() => self.keep_alive().await,
@@ -121,21 +114,6 @@ impl<I: Inbox> Consumer<I> {
             }
         }
         self.shut_down(&soft).await;
-    }
-
-    fn start_workers(&mut self) {
-        while self.gate.is_open()
-            && let Some((key, mut pending)) = self.lanes.start()
-        {
-            let delivery = self.delivery.clone();
-            let alive = pending.keep_alive();
-            let lane = key.clone();
-            let worker = self.workers.spawn(async move {
-                let answer = work(&delivery, &mut pending).await;
-                Worked { key, pending, answer }
-            });
-            self.in_work.insert(worker.id(), (lane, alive));
-        }
     }
 
     async fn follow(&mut self, next: NextStep) {
@@ -163,50 +141,12 @@ impl<I: Inbox> Consumer<I> {
         }
     }
 
-    /// Answers the broker by the verdict of a worker, and frees its lane.
-    async fn take_back(&mut self, ended: Result<(Id, Worked<I::Context>), JoinError>, soft: &CancellationToken) {
-        match ended {
-            Ok((id, worked)) => {
-                self.in_work.remove(&id);
-                self.conclude(worked, soft).await;
-            }
-            Err(error) => {
-                // Nothing was acknowledged: the broker delivers it again.
-                tracing::error!(%error, "a delivery worker ended by itself");
-                if let Some((key, _)) = self.in_work.remove(&error.id()) {
-                    self.lanes.settled(&key);
-                }
-            }
-        }
-    }
-
-    async fn conclude(&mut self, worked: Worked<I::Context>, soft: &CancellationToken) {
-        let Worked { key, pending, answer } = worked;
-        match answer {
-            Answer::Acknowledge => {
-                pending.acknowledge().await;
-                failpoints::hit("consume.after_ack");
-                self.lanes.settled(&key);
-            }
-            Answer::Again(after) => self.lanes.again(&key, pending, Instant::now() + after),
-            Answer::Outage => {
-                self.lanes.again(&key, pending, Instant::now());
-                if self.gate.close() {
-                    let (gate, soft) = (Arc::clone(&self.gate), soft.clone());
-                    let (inbox, registry) = (self.delivery.inbox.clone(), self.registry.clone());
-                    let clock = Arc::clone(&self.delivery.context.clock);
-                    tokio::spawn(async move { gate.probe(&inbox, &registry, &clock, &soft).await });
-                }
-            }
-        }
-    }
-
     async fn keep_alive(&self) {
         // While disconnected nothing takes the reports, and waiting for room would hold up everything else.
         if !self.broker.events().is_connected() {
             return;
         }
-        for (_, message) in self.in_work.values() {
+        for message in self.workers.in_work() {
             message.in_progress().await;
         }
         for pending in self.lanes.waiting() {
@@ -220,7 +160,7 @@ impl<I: Inbox> Consumer<I> {
         for pending in self.lanes.drain() {
             pending.hand_back(HAND_BACK_DELAY).await;
         }
-        while let Some(ended) = self.workers.join_next_with_id().await {
+        while let Some(ended) = self.workers.next().await {
             self.take_back(ended, soft).await;
         }
         for pending in self.lanes.drain() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tracing::Instrument;
 
 use super::message::Pending;
-use crate::delivery::{Delivery, Inbox, Incoming, Retry, RetryCause, Verdict};
+use crate::delivery::{Delivery, Inbox, Incoming, Retry, RetryCause, Unit, Verdict};
 use crate::failpoints;
 use crate::telemetry::{metrics, trace};
 
@@ -19,13 +19,15 @@ pub(super) enum Answer {
     Again(Duration),
     /// Something that deliveries need is away: again as soon as it is back.
     Outage,
+    /// Again at once, with a transaction of its own.
+    Alone,
 }
 
 /// Delivers the message to its open subscribers. Those that settle it are not asked again.
 pub(super) async fn work<I: Inbox>(delivery: &Delivery<I>, pending: &mut Pending<I::Context>) -> Answer {
     failpoints::hit("consume.after_receive");
     let incoming = Arc::clone(&pending.incoming);
-    if pending.open.is_empty() {
+    if !pending.is_heard {
         return unheard(delivery, &incoming).await;
     }
     let mut open = Vec::new();
@@ -44,13 +46,74 @@ pub(super) async fn work<I: Inbox>(delivery: &Delivery<I>, pending: &mut Pending
     answer
 }
 
+/// Delivers many messages by one transaction, as far as they let themselves; an answer for each.
+pub(super) async fn work_together<I: Inbox>(
+    delivery: &Delivery<I>,
+    messages: &mut [Pending<I::Context>],
+) -> Vec<Answer> {
+    failpoints::hit("consume.after_receive");
+    let (places, units) = shared(delivery, messages);
+    let verdicts = if units.is_empty() { Vec::new() } else { delivery.deliver_together(units).await };
+    let mut outage = vec![false; messages.len()];
+    for ((message, subscriber), verdict) in places.into_iter().zip(verdicts) {
+        let Some(verdict) = verdict else { continue };
+        let pending = &mut messages[message];
+        report(delivery, subscriber, &pending.incoming, &verdict);
+        if verdict.is_settled() {
+            pending.open.retain(|(open, _)| open.name() != subscriber);
+        } else {
+            outage[message] = true;
+        }
+    }
+    let mut answers = Vec::with_capacity(messages.len());
+    for (pending, outage) in messages.iter().zip(outage) {
+        answers.push(if outage { Answer::Outage } else { rest(delivery, pending).await });
+    }
+    failpoints::hit("consume.after_commit_before_ack");
+    answers
+}
+
+/// The position of a message and the name of one of its subscribers.
+type Place = (usize, &'static str);
+
+/// The deliveries that may share a transaction, and which message and subscriber each is of.
+fn shared<I: Inbox>(
+    delivery: &Delivery<I>,
+    messages: &[Pending<I::Context>],
+) -> (Vec<Place>, Vec<Unit<I::Context>>) {
+    let mut places = Vec::new();
+    let mut units = Vec::new();
+    for (message, pending) in messages.iter().enumerate() {
+        let incoming = &pending.incoming;
+        for (subscriber, next) in &pending.open {
+            if delivery.may_share(subscriber, incoming, *next) {
+                places.push((message, subscriber.name()));
+                let span = span(subscriber.name(), incoming);
+                units.push(Unit { subscriber: Arc::clone(subscriber), incoming: Arc::clone(incoming), span });
+            }
+        }
+    }
+    (places, units)
+}
+
+/// What is to happen with a message after the shared transaction.
+async fn rest<I: Inbox>(delivery: &Delivery<I>, pending: &Pending<I::Context>) -> Answer {
+    if !pending.open.is_empty() {
+        Answer::Alone
+    } else if pending.is_heard {
+        Answer::Acknowledge
+    } else {
+        unheard(delivery, &pending.incoming).await
+    }
+}
+
 impl Answer {
     fn and(self, retry: &Retry) -> Self {
         match (self, retry.cause) {
             (_, RetryCause::Outage) | (Self::Outage, _) => Self::Outage,
             // The latest: none is tried before its own back-off is over.
             (Self::Again(later), _) => Self::Again(later.max(retry.after)),
-            (Self::Acknowledge, _) => Self::Again(retry.after),
+            (Self::Acknowledge | Self::Alone, _) => Self::Again(retry.after),
         }
     }
 }

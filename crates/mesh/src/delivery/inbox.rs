@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::execution::Execution;
 use super::registry::Prepared;
-use super::{Next, Verdict};
+use super::{Broken, Next, Unit, Verdict};
 use crate::dead_letter::DeadLetter;
 use crate::failure::Failure;
 
@@ -42,6 +42,17 @@ pub(crate) trait Inbox: Clone + Debug + Send + Sync + 'static {
     /// Claims the delivery, runs the handler, settles the delivery.
     fn run(self, execution: Execution, handler: Box<dyn Prepared<Self::Context>>)
     -> impl Future<Output = Ended> + Send;
+
+    /// Whether several deliveries can be settled by one commit.
+    const SHARES: bool = false;
+
+    /// Runs many first executions with one commit. None for each that has to run alone, which tells nothing about it.
+    fn run_together(
+        self,
+        units: Vec<Unit<Self::Context>>,
+    ) -> impl Future<Output = Result<Vec<Option<Verdict>>, Broken>> + Send {
+        std::future::ready(Ok(vec![None; units.len()]))
+    }
 
     /// Whether it answers.
     fn probe(&self) -> impl Future<Output = Result<(), Outage>> + Send;

@@ -3,6 +3,7 @@
 
 mod attempts;
 mod execution;
+mod group;
 mod inbox;
 mod incoming;
 mod registry;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use envelope::{DecodeError, HOPS_MAX, Metadata};
 
 pub(crate) use attempts::Next;
+pub(crate) use group::{Broken, PARTS_MAX, Unit};
 pub(crate) use inbox::{Ended, Inbox, Outage};
 pub(crate) use incoming::Incoming;
 pub(crate) use registry::{ErasedSubscriber, Registry};

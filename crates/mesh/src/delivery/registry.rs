@@ -3,11 +3,11 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use envelope::{DecodeError, EventType, RawMessage, decode};
+use envelope::{DecodeError, Event, EventType, RawMessage, decode};
 
 use super::Outage;
 use crate::failure::Failure;
-use crate::subscriber::{Handled, Policy, Received, Subscriber};
+use crate::subscriber::{BatchSubscriber, Handled, Policy, Received, Subscriber};
 use crate::tx::Tx;
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -20,6 +20,17 @@ pub(crate) trait ErasedSubscriber<Context = Tx>: Send + Sync {
     /// Decodes the message; the result runs the handler.
     fn prepare(self: Arc<Self>, raw: &RawMessage, attempt: u32) -> Result<Box<dyn Prepared<Context>>, DecodeError>;
 
+    /// Decodes first deliveries for one call of the handler; none if it takes one fact at a time. The second value tells
+    /// which messages could be decoded.
+    fn prepare_batch(self: Arc<Self>, _: &[&RawMessage]) -> Option<(Box<dyn PreparedBatch<Context>>, Vec<bool>)> {
+        None
+    }
+
+    /// Whether one call of the handler takes many facts.
+    fn takes_batches(&self) -> bool {
+        false
+    }
+
     /// Whether what the handler needs answers.
     fn probe(&self) -> BoxFuture<'_, Result<(), Outage>>;
 }
@@ -27,6 +38,11 @@ pub(crate) trait ErasedSubscriber<Context = Tx>: Send + Sync {
 /// A decoded message in front of its handler.
 pub(crate) trait Prepared<Context = Tx>: Send {
     fn run<'a>(self: Box<Self>, context: &'a mut Context) -> BoxFuture<'a, Result<Handled, Failure>>;
+}
+
+/// Decoded messages in front of one call of their handler.
+pub(crate) trait PreparedBatch<Context = Tx>: Send {
+    fn run<'a>(self: Box<Self>, context: &'a mut Context) -> BoxFuture<'a, Result<Vec<Handled>, Failure>>;
 }
 
 struct Typed<S>(S);
@@ -50,8 +66,8 @@ impl<S: Subscriber<Context>, Context: Send + 'static> ErasedSubscriber<Context> 
     }
 
     fn prepare(self: Arc<Self>, raw: &RawMessage, attempt: u32) -> Result<Box<dyn Prepared<Context>>, DecodeError> {
-        let (metadata, event) = decode::<S::Event>(raw)?;
-        Ok(Box::new(Pending { subscriber: self, received: Received { event, metadata, attempt } }))
+        let received = received(raw, attempt)?;
+        Ok(Box::new(Pending { subscriber: self, received }))
     }
 
     fn probe(&self) -> BoxFuture<'_, Result<(), Outage>> {
@@ -63,6 +79,79 @@ impl<S: Subscriber<Context>, Context: Send> Prepared<Context> for Pending<S, Con
     fn run<'a>(self: Box<Self>, context: &'a mut Context) -> BoxFuture<'a, Result<Handled, Failure>> {
         Box::pin(async move { self.subscriber.0.handle(context, self.received).await })
     }
+}
+
+struct TypedBatch<S>(S);
+
+struct PendingBatch<S: BatchSubscriber> {
+    subscriber: Arc<TypedBatch<S>>,
+    received: Vec<Received<S::Event>>,
+}
+
+impl<S: BatchSubscriber> ErasedSubscriber for TypedBatch<S> {
+    fn name(&self) -> &'static str {
+        S::NAME
+    }
+
+    fn policy(&self) -> Policy {
+        self.0.policy()
+    }
+
+    fn event_type(&self) -> EventType {
+        EventType::of::<S::Event>()
+    }
+
+    fn prepare(self: Arc<Self>, raw: &RawMessage, attempt: u32) -> Result<Box<dyn Prepared>, DecodeError> {
+        let received = vec![received(raw, attempt)?];
+        Ok(Box::new(PendingBatch { subscriber: self, received }))
+    }
+
+    fn prepare_batch(self: Arc<Self>, raws: &[&RawMessage]) -> Option<(Box<dyn PreparedBatch>, Vec<bool>)> {
+        let decoded: Vec<_> = raws.iter().map(|raw| received(raw, 1).ok()).collect();
+        let readable = decoded.iter().map(Option::is_some).collect();
+        let received = decoded.into_iter().flatten().collect();
+        Some((Box::new(PendingBatch { subscriber: self, received }), readable))
+    }
+
+    fn takes_batches(&self) -> bool {
+        true
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<(), Outage>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+impl<S: BatchSubscriber> PendingBatch<S> {
+    async fn handle(self, tx: &mut Tx) -> Result<Vec<Handled>, Failure> {
+        let handled = self.subscriber.0.handle(tx, &self.received).await?;
+        if handled.len() == self.received.len() {
+            return Ok(handled);
+        }
+        let (answers, facts) = (handled.len(), self.received.len());
+        Err(Failure::Retry(anyhow::anyhow!("the handler gave {answers} answers for {facts} facts")))
+    }
+}
+
+impl<S: BatchSubscriber> PreparedBatch for PendingBatch<S> {
+    fn run<'a>(self: Box<Self>, tx: &'a mut Tx) -> BoxFuture<'a, Result<Vec<Handled>, Failure>> {
+        Box::pin(self.handle(tx))
+    }
+}
+
+impl<S: BatchSubscriber> Prepared for PendingBatch<S> {
+    fn run<'a>(self: Box<Self>, tx: &'a mut Tx) -> BoxFuture<'a, Result<Handled, Failure>> {
+        Box::pin(async move {
+            let handled = self.handle(tx).await?;
+            handled.first().copied().ok_or_else(|| Failure::Retry(anyhow::anyhow!("the handler gave no answer")))
+        })
+    }
+}
+
+/// The fact and its envelope.
+fn received<E: Event>(raw: &RawMessage, attempt: u32) -> Result<Received<E>, DecodeError> {
+    let (metadata, event) = decode::<E>(raw)?;
+    Ok(Received { event, metadata, attempt })
 }
 
 /// All subscribers of one service.
@@ -88,7 +177,18 @@ impl<Context: Send + 'static> Registry<Context> {
     }
 }
 
+impl Registry {
+    pub(crate) fn add_batch(&mut self, subscriber: impl BatchSubscriber) {
+        self.subscribers.push(Arc::new(TypedBatch(subscriber)));
+    }
+}
+
 impl<Context> Registry<Context> {
+    /// Whether every subscriber takes many facts by one call.
+    pub(crate) fn takes_batches_only(&self) -> bool {
+        self.iter().all(|subscriber| subscriber.takes_batches())
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.subscribers.is_empty()
     }

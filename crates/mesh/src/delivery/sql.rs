@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::execution::Execution;
 use super::registry::Prepared;
-use super::{Ended, Inbox, Next, Outage, Verdict, attempts};
+use super::{Broken, Ended, Inbox, Next, Outage, Unit, Verdict, attempts, group};
 use crate::context::ServiceContext;
 use crate::dead_letter::{self, DeadLetter};
 use crate::failpoints;
@@ -20,7 +20,7 @@ use crate::tx::{Cause, Tx};
 #[derive(Debug, Clone)]
 pub(crate) struct SqlInbox {
     pub(crate) pool: PgPool,
-    context: Arc<ServiceContext>,
+    pub(crate) context: Arc<ServiceContext>,
 }
 
 impl SqlInbox {
@@ -56,6 +56,12 @@ impl Inbox for SqlInbox {
 
     async fn run(self, execution: Execution, handler: Box<dyn Prepared>) -> Ended {
         execution.transaction(&self, handler).await
+    }
+
+    const SHARES: bool = true;
+
+    async fn run_together(self, units: Vec<Unit>) -> Result<Vec<Option<Verdict>>, Broken> {
+        group::transaction(&self, &units).await
     }
 
     async fn probe(&self) -> Result<(), Outage> {
@@ -131,14 +137,10 @@ impl Execution {
         if self.attempt > 1 {
             attempts::forget(tx, event_id, self.name).await?;
         }
-        match handled {
-            Handled::Effect => Ok(Step::Commit(Verdict::Handled)),
-            Handled::Compensated(action) => Ok(Step::Commit(Verdict::Compensated(action))),
-            Handled::NoEffect(reason) => {
-                inbox::record_no_effect(tx, event_id, self.name, reason).await?;
-                Ok(Step::Commit(Verdict::NoEffect(reason)))
-            }
+        if let Handled::NoEffect(reason) = handled {
+            inbox::record_no_effect(tx, event_id, self.name, reason).await?;
         }
+        Ok(Step::Commit(handled.into()))
     }
 }
 

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::subscriber::Handled;
+
 /// The outcome of one delivery. Each kind is counted by itself, never merged with another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
@@ -100,6 +102,17 @@ impl Verdict {
     #[must_use]
     pub fn is_settled(&self) -> bool {
         !matches!(self, Self::Retry(_))
+    }
+}
+
+impl From<Handled> for Verdict {
+    /// What is committed with what a handler did.
+    fn from(handled: Handled) -> Self {
+        match handled {
+            Handled::Effect => Self::Handled,
+            Handled::Compensated(action) => Self::Compensated(action),
+            Handled::NoEffect(reason) => Self::NoEffect(reason),
+        }
     }
 }
 

@@ -24,6 +24,9 @@ pub enum PublishError {
         /// The key as given.
         key: String,
     },
+    /// A handler of many facts at once says with every fact which of them it reacts to.
+    #[error("the fact does not say which of the received facts it reacts to: use `publish_for`")]
+    NoCause,
     /// The flow looks like a loop.
     #[error("the fact would be {hops} reactions away from its root")]
     TooManyHops {

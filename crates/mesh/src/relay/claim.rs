@@ -66,3 +66,6 @@ pub(super) async fn above(
     .fetch_all(pool)
     .await
 }
+
+#[cfg(test)]
+mod tests;

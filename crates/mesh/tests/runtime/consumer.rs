@@ -6,4 +6,5 @@ mod faults;
 mod gateway;
 mod order;
 mod poison;
+mod shared;
 mod stopping;

@@ -63,6 +63,8 @@ pub(crate) enum Act {
     Hang,
     /// Holds the transaction open for a while.
     Linger(Duration),
+    /// Takes a failed statement for success.
+    SwallowError,
 }
 
 /// One entry into the body of the handler, whether or not it was committed.
@@ -134,6 +136,9 @@ impl Subscriber for AnswerOpened {
             Act::Reject => return Err(Failure::Reject(anyhow::anyhow!("not now, not ever"))),
             Act::Panic => panic!("as scripted"),
             Act::Hang => std::future::pending().await,
+            Act::SwallowError => {
+                let _ = sqlx::query("select 1 / 0").execute(&mut **tx).await;
+            }
             Act::Linger(time) => {
                 sqlx::query("select pg_sleep($1)").bind(time.as_secs_f64()).execute(&mut **tx).await?;
             }

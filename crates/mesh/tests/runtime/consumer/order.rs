@@ -53,6 +53,7 @@ async fn a_handler_that_never_returns_gives_its_slot_to_others() {
     let facts: Vec<Opened> = (1..=30).map(|key| opened(key, 1)).collect();
     running.publish(&facts).await.unwrap();
     world.until_count("select count(*) from effect", 29).await;
-    assert_eq!(subscriber.entries().iter().filter(|entry| entry.key == Uuid::from_u128(1)).count(), 1);
+    let entered = subscriber.entries().iter().filter(|entry| entry.key == Uuid::from_u128(1)).count();
+    assert!(entered <= 2, "{entered}: perhaps with others, then alone, and not again while that has not ended");
     running.stop().await.unwrap();
 }
