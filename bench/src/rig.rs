@@ -59,7 +59,7 @@ impl Rig {
     fn config(&self, relay: RelayMode) -> anyhow::Result<Config> {
         let url = self.postgres.url_for(DATABASE, DATABASE);
         let mut config = Config::new(url.parse().map_err(anyhow::Error::msg)?, self.nats.url());
-        config.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        config.process.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         config.relay = relay;
         Ok(config)
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::config::{Arguments, Config, ConfigErrors, DatabaseUrl, unknown_variables};
+use crate::config::{Arguments, Config, ConfigErrors, DatabaseUrl, KvArguments, ProcessConfig, unknown_variables};
 use crate::failpoints;
 use crate::schema::SchemaError;
 
@@ -31,6 +31,15 @@ pub(crate) enum Invocation {
     Relay(Config),
     /// Bring the tables up to date.
     Migrate(DatabaseUrl),
+    /// Print what the service is.
+    Describe,
+}
+
+/// What the process of a service without a database was told to do.
+#[derive(Debug)]
+pub(crate) enum KvInvocation {
+    /// Run everything.
+    Serve(ProcessConfig),
     /// Print what the service is.
     Describe,
 }
@@ -66,18 +75,54 @@ enum Command {
     Describe,
 }
 
+#[derive(Parser)]
+#[command(after_help = "\
+Each flag is also the environment variable shown with it; a flag wins. Unknown variables with the prefix MESH_ are an error.
+
+Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 the broker is not in a state to run on.
+The first SIGTERM or SIGINT finishes what is in flight within the drain time, the second ends at once.")]
+struct KvCommandLine {
+    #[command(subcommand)]
+    command: Option<KvCommand>,
+    #[command(flatten)]
+    arguments: KvArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Subcommand)]
+enum KvCommand {
+    /// Handle facts and serve HTTP (the default)
+    #[default]
+    Serve,
+    /// Print the service, its subscribers and the facts they hear as JSON
+    Describe,
+}
+
 /// Reads the command line and the environment of the process.
 ///
 /// # Errors
 /// The code to end with, after the reason (or the help) was printed.
 pub(crate) fn parse_process(name: &'static str, build: &'static str) -> Result<Invocation, ExitCode> {
-    let variables = std::env::vars_os()
-        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
-    let invocation = parse(name, build, std::env::args_os(), variables).map_err(|error| error.report(name))?;
+    let invocation = parse(name, build, std::env::args_os(), variables()).map_err(|error| error.report(name))?;
     if let Invocation::Serve(config) | Invocation::Relay(config) = &invocation {
+        failpoints::arm(&config.process.faults);
+    }
+    Ok(invocation)
+}
+
+/// The same for a service without a database.
+///
+/// # Errors
+/// The code to end with, after the reason (or the help) was printed.
+pub(crate) fn parse_kv_process(name: &'static str, build: &'static str) -> Result<KvInvocation, ExitCode> {
+    let invocation = parse_kv(name, build, std::env::args_os(), variables()).map_err(|error| error.report(name))?;
+    if let KvInvocation::Serve(config) = &invocation {
         failpoints::arm(&config.faults);
     }
     Ok(invocation)
+}
+
+fn variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
 }
 
 /// Why there is nothing to run.
@@ -95,16 +140,8 @@ fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     variables: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Invocation, ParseError> {
-    let matches = CommandLine::command()
-        .name(name)
-        .bin_name(name)
-        .version(build)
-        .about(format!("The service {name} of the mesh"))
-        .try_get_matches_from(arguments)
-        .map_err(ParseError::CommandLine)?;
-    let CommandLine { command, arguments } =
-        CommandLine::from_arg_matches(&matches).map_err(ParseError::CommandLine)?;
-    let unknown = unknown_variables(variables);
+    let CommandLine { command, arguments } = command_line(name, build, arguments)?;
+    let unknown = unknown_variables::<Arguments>(variables);
     let invocation = match command.unwrap_or_default() {
         Command::Serve => arguments.check(unknown).map(Invocation::Serve),
         Command::Relay => arguments.check(unknown).map(Invocation::Relay),
@@ -112,6 +149,35 @@ fn parse(
         Command::Describe => Ok(Invocation::Describe),
     };
     invocation.map_err(ParseError::Config)
+}
+
+fn parse_kv(
+    name: &'static str,
+    build: &'static str,
+    arguments: impl IntoIterator<Item = OsString>,
+    variables: impl IntoIterator<Item = (String, String)>,
+) -> Result<KvInvocation, ParseError> {
+    let KvCommandLine { command, arguments } = command_line(name, build, arguments)?;
+    let unknown = unknown_variables::<KvArguments>(variables);
+    match command.unwrap_or_default() {
+        KvCommand::Serve => arguments.check(unknown).map(KvInvocation::Serve).map_err(ParseError::Config),
+        KvCommand::Describe => Ok(KvInvocation::Describe),
+    }
+}
+
+fn command_line<C: CommandFactory + FromArgMatches>(
+    name: &'static str,
+    build: &'static str,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<C, ParseError> {
+    let matches = C::command()
+        .name(name)
+        .bin_name(name)
+        .version(build)
+        .about(format!("The service {name} of the mesh"))
+        .try_get_matches_from(arguments)
+        .map_err(ParseError::CommandLine)?;
+    C::from_arg_matches(&matches).map_err(ParseError::CommandLine)
 }
 
 impl ParseError {

@@ -6,6 +6,7 @@
 mod check;
 mod database_url;
 mod environment;
+mod findings;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ pub use environment::unknown_variables;
 use crate::failpoints::Faults;
 use crate::telemetry::LogFormat;
 
-/// The flags and variables of a service, unchecked.
+/// The flags and variables of a service with a database, unchecked.
 #[derive(Clone, Default, clap::Args)]
 pub struct Arguments {
     /// PostgreSQL database of this service, as postgres://user:password@host:port/name
@@ -30,6 +31,39 @@ pub struct Arguments {
     #[arg(long, env = "MESH_MIGRATION_DATABASE_URL", hide_env_values = true, value_name = "URL", global = true)]
     pub migration_database_url: Option<String>,
 
+    /// What every process is told.
+    #[command(flatten)]
+    pub process: ProcessArguments,
+
+    /// Most connections of requests and handlers to the database; the relay has four of its own [default: 16]
+    #[arg(long, env = "MESH_DATABASE_CONNECTIONS_MAX", value_name = "COUNT", global = true)]
+    pub database_connections_max: Option<String>,
+
+    /// Most facts handled at once; at least two connections must remain for requests
+    /// [default: 16, or the connections less two]
+    #[arg(long, env = "MESH_CONCURRENCY", value_name = "COUNT", global = true)]
+    pub concurrency: Option<String>,
+
+    /// `inside` publishes committed facts from this process, `off` leaves that to `relay` processes [default: inside]
+    #[arg(long, env = "MESH_RELAY", value_name = "WHERE", global = true)]
+    pub relay: Option<String>,
+}
+
+/// The flags and variables of a service without a database, unchecked.
+#[derive(Clone, Default, clap::Args)]
+pub struct KvArguments {
+    /// What every process is told.
+    #[command(flatten)]
+    pub process: ProcessArguments,
+
+    /// Most facts handled at once [default: 16]
+    #[arg(long, env = "MESH_CONCURRENCY", value_name = "COUNT", global = true)]
+    pub concurrency: Option<String>,
+}
+
+/// The flags and variables of every process, unchecked.
+#[derive(Clone, Default, clap::Args)]
+pub struct ProcessArguments {
     /// NATS servers, separated by commas, as nats://host:port, without a user: that is what the credentials are for
     #[arg(long, env = "MESH_NATS_URL", hide_env_values = true, value_name = "URLS", global = true)]
     pub nats_url: Option<String>,
@@ -45,19 +79,6 @@ pub struct Arguments {
     /// How long work in flight may take after SIGTERM before the process ends without it, in seconds [default: 20]
     #[arg(long, env = "MESH_DRAIN_SECONDS", value_name = "SECONDS", global = true)]
     pub drain_seconds: Option<String>,
-
-    /// Most connections of requests and handlers to the database; the relay has four of its own [default: 16]
-    #[arg(long, env = "MESH_DATABASE_CONNECTIONS_MAX", value_name = "COUNT", global = true)]
-    pub database_connections_max: Option<String>,
-
-    /// Most facts handled at once; at least two connections must remain for requests
-    /// [default: 16, or the connections less two]
-    #[arg(long, env = "MESH_CONCURRENCY", value_name = "COUNT", global = true)]
-    pub concurrency: Option<String>,
-
-    /// `inside` publishes committed facts from this process, `off` leaves that to `relay` processes [default: inside]
-    #[arg(long, env = "MESH_RELAY", value_name = "WHERE", global = true)]
-    pub relay: Option<String>,
 
     /// How long a fact of a version that this build does not know is put off before it is parked, in seconds
     /// [default: 600]
@@ -82,11 +103,22 @@ pub struct Arguments {
     pub failpoint: Option<String>,
 }
 
-/// The checked configuration of a running service.
+/// The checked configuration of a running service with a database.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Database of the service.
     pub database_url: DatabaseUrl,
+    /// What every process is told.
+    pub process: ProcessConfig,
+    /// Most connections of requests and handlers to the database.
+    pub database_connections_max: u32,
+    /// Whether this process publishes committed facts.
+    pub relay: RelayMode,
+}
+
+/// The checked configuration of every process; all that a service without a database is told.
+#[derive(Debug, Clone)]
+pub struct ProcessConfig {
     /// NATS servers, separated by commas.
     pub nats_url: String,
     /// `.creds` file or bare nkey seed.
@@ -95,12 +127,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// How long work in flight may take after the first signal.
     pub drain: Duration,
-    /// Most connections of requests and handlers to the database.
-    pub database_connections_max: u32,
     /// Most facts handled at once.
     pub concurrency: u32,
-    /// Whether this process publishes committed facts.
-    pub relay: RelayMode,
     /// How long a fact of a newer version is put off before it is parked.
     pub newer_version_wait: Duration,
     /// What is logged and where traces go.
@@ -133,6 +161,8 @@ const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Ad
 const DRAIN: Duration = Duration::from_secs(20);
 const DATABASE_CONNECTIONS_MAX: u32 = 16;
 const CONCURRENCY: u32 = 16;
+/// Without a database nothing else bounds it.
+const CONCURRENCY_MAX: u32 = 1_000;
 /// Connections that handlers of facts never take, so that requests are answered under any backlog.
 const CONNECTIONS_RESERVED: u32 = 2;
 const NEWER_VERSION_WAIT: Duration = Duration::from_secs(600);
@@ -143,15 +173,22 @@ impl Config {
     /// The defaults with the two addresses that have none: for programs that embed a service.
     #[must_use]
     pub fn new(database_url: DatabaseUrl, nats_url: String) -> Self {
+        let mut process = ProcessConfig::new(nats_url);
+        process.concurrency = DATABASE_CONNECTIONS_MAX - CONNECTIONS_RESERVED;
+        Self { database_url, process, database_connections_max: DATABASE_CONNECTIONS_MAX, relay: RelayMode::Inside }
+    }
+}
+
+impl ProcessConfig {
+    /// The defaults with the address that has none: for programs that embed a service.
+    #[must_use]
+    pub fn new(nats_url: String) -> Self {
         Self {
-            database_url,
             nats_url,
             nats_creds: None,
             listen: LISTEN,
             drain: DRAIN,
-            database_connections_max: DATABASE_CONNECTIONS_MAX,
-            concurrency: DATABASE_CONNECTIONS_MAX - CONNECTIONS_RESERVED,
-            relay: RelayMode::Inside,
+            concurrency: CONCURRENCY,
             newer_version_wait: NEWER_VERSION_WAIT,
             telemetry: TelemetryConfig::default(),
             faults: Faults::default(),

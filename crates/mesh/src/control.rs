@@ -1,6 +1,7 @@
 //! What a running service answers over NATS: `mesh.ctl.<service>.<verb>`, in the services framework, so that
 //! `nats micro` finds it too. Tools ask here and never look into the database of a service.
 
+pub(crate) mod kv;
 mod outbox;
 
 use std::collections::HashMap;

@@ -31,7 +31,7 @@ pub(crate) enum State {
 }
 
 impl State {
-    fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Parked => "parked",
             Self::Dead => "dead",

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::kv::KvError;
+
 /// Why a handler did not settle its fact.
 ///
 /// `?` on any error means *retry*; [`OrReject::or_reject`] means *give this delivery up now*. A handler that has nothing to
@@ -31,8 +33,10 @@ impl Failure {
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Self {
         let error = error.into();
-        match database_error(&error) {
-            Some(database) if is_conflict(database) => Self::Conflict(error),
+        match (database_error(&error), kv_error(&error)) {
+            (Some(database), _) if is_conflict(database) => Self::Conflict(error),
+            (_, Some(KvError::Conflict { .. })) => Self::Conflict(error),
+            (_, Some(KvError::Unavailable { .. })) => Self::Outage(error),
             _ => Self::Retry(error),
         }
     }
@@ -40,6 +44,11 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 
 /// The database's error under an error, however deep a team's own error types have wrapped it.
 pub(crate) fn database_error(error: &anyhow::Error) -> Option<&sqlx::Error> {
+    error.chain().find_map(|cause| cause.downcast_ref())
+}
+
+/// The bucket's error under an error, likewise.
+fn kv_error(error: &anyhow::Error) -> Option<&KvError> {
     error.chain().find_map(|cause| cause.downcast_ref())
 }
 
@@ -52,7 +61,7 @@ impl fmt::Display for Failure {
 
 /// Turns an error into "give this delivery up now".
 pub trait OrReject<T> {
-    /// Maps an error to [`Failure::Reject`]; an outage of the database stays one to retry.
+    /// Maps an error to [`Failure::Reject`]; an outage of the database or a bucket stays one.
     ///
     /// # Errors
     /// [`Failure::Reject`] with the error as its cause.
@@ -63,9 +72,10 @@ impl<T, E: Into<anyhow::Error>> OrReject<T> for Result<T, E> {
     fn or_reject(self) -> Result<T, Failure> {
         self.map_err(|error| {
             let error = error.into();
-            match database_error(&error) {
-                // Nothing can be said about the work, so there is nothing to give up.
-                Some(database) if is_outage(database) => Failure::Retry(error),
+            // Nothing can be said about the work in an outage, so there is nothing to give up.
+            match (database_error(&error), kv_error(&error)) {
+                (Some(database), _) if is_outage(database) => Failure::Retry(error),
+                (_, Some(KvError::Unavailable { .. })) => Failure::Outage(error),
                 _ => Failure::Reject(error),
             }
         })

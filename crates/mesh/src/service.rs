@@ -105,15 +105,19 @@ impl Service {
     /// Name, subscribers and facts heard, as `describe` prints them.
     #[must_use]
     pub fn description(&self) -> serde_json::Value {
-        let subscribers: Vec<_> = self
-            .registry
-            .iter()
-            .map(|subscriber| {
-                serde_json::json!({ "name": subscriber.name(), "hears": subscriber.event_type().to_string() })
-            })
-            .collect();
-        serde_json::json!({ "service": self.name, "build": self.build, "subscribers": subscribers })
+        describe(self.name, self.build, &self.registry)
     }
+}
+
+/// What `describe` prints of a service.
+pub(crate) fn describe<Context>(name: &str, build: &str, registry: &Registry<Context>) -> serde_json::Value {
+    let subscribers: Vec<_> = registry
+        .iter()
+        .map(
+            |subscriber| serde_json::json!({ "name": subscriber.name(), "hears": subscriber.event_type().to_string() }),
+        )
+        .collect();
+    serde_json::json!({ "service": name, "build": build, "subscribers": subscribers })
 }
 
 impl std::fmt::Debug for Service {

@@ -20,6 +20,8 @@ use crate::service::Service;
 use crate::timer::{self, Progress, Timer};
 use crate::{Failure, http, schema, telemetry};
 
+pub use crate::kv::testing::RunningKv;
+
 /// Brings a test database up to date for a service, as `<service> migrate` does.
 ///
 /// # Errors
@@ -60,7 +62,7 @@ impl Running {
         let context = ServiceContext::new(service.name, service.build, Arc::clone(&service.clock));
         let lifecycle = Lifecycle::new();
         let (mesh, address) = process::start(service, &config, role, context, &lifecycle).await?;
-        Ok(Self { mesh, lifecycle, address, drain: config.drain })
+        Ok(Self { mesh, lifecycle, address, drain: config.process.drain })
     }
 
     /// Where HTTP is served.
@@ -134,7 +136,7 @@ impl TestBed {
     pub fn router(&mut self) -> anyhow::Result<Router> {
         let routes = self.routes.take().ok_or_else(|| anyhow::anyhow!("the routes were taken before"))?;
         let metrics = telemetry::metrics::install()?;
-        Ok(http::router(&self.mesh, routes, None, metrics))
+        Ok(http::router(self.mesh.lifecycle().readiness(), routes.with_state(self.mesh.clone()), None, metrics))
     }
 
     /// Delivers a fact with a fresh id to every subscriber that hears it. Returns each one's verdict.

@@ -57,7 +57,8 @@ async fn ensure_partitions(pool: &PgPool) {
     }
 }
 
-async fn check_broker(broker: &Broker, lifecycle: &Lifecycle) {
+/// Asks the broker, and leaves a server that is going to shut down.
+pub(crate) async fn check_broker(broker: &Broker, lifecycle: &Lifecycle) {
     if broker.events().take_lame_duck() {
         // The server cuts the connection some time after its notice; this tick comes at a different moment in each process.
         broker.leave_server().await;
@@ -67,7 +68,7 @@ async fn check_broker(broker: &Broker, lifecycle: &Lifecycle) {
     if alive {
         lifecycle.readiness().holds(Check::Broker);
     } else {
-        lifecycle.readiness().fails(Check::Broker, "NATS does not answer; accepted facts wait in the outbox");
+        lifecycle.readiness().fails(Check::Broker, "NATS does not answer");
     }
 }
 

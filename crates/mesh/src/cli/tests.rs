@@ -26,7 +26,7 @@ fn flags_may_stand_on_either_side_of_the_command() {
     else {
         unreachable!("both places are read")
     };
-    assert_eq!(config.listen.to_string(), "[::1]:9");
+    assert_eq!(config.process.listen.to_string(), "[::1]:9");
 }
 
 #[test]
@@ -50,8 +50,27 @@ fn help_explains_every_variable_and_code() {
 }
 
 #[test]
-fn the_command_line_is_well_formed() {
+fn the_command_lines_are_well_formed() {
     CommandLine::command().debug_assert();
+    KvCommandLine::command().debug_assert();
+}
+
+#[test]
+fn a_service_without_a_database_has_neither_relay_nor_migration() {
+    let parse_all = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let arguments = ["notifications"].iter().chain(arguments).map(OsString::from);
+        let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        parse_kv("notifications", "1.2.3", arguments, variables)
+    };
+    let nats = ["--nats-url", "nats://h:4222"];
+    assert!(matches!(parse_all(&nats, &[]), Ok(KvInvocation::Serve(_))));
+    assert!(matches!(parse_all(&["describe"], &[]), Ok(KvInvocation::Describe)));
+    for command in ["relay", "migrate"] {
+        assert!(matches!(parse_all(&[command, nats[0], nats[1]], &[]), Err(ParseError::CommandLine(_))), "{command}");
+    }
+    let parsed = parse_all(&nats, &[("MESH_DATABASE_URL", "postgres://u@h/d")]);
+    let Err(ParseError::Config(errors)) = parsed else { unreachable!("there is no such variable") };
+    assert!(errors.to_string().contains("MESH_DATABASE_URL: unknown variable"), "{errors}");
 }
 
 #[test]

@@ -3,14 +3,15 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
 
 use async_nats::ServerAddr;
 use tracing_subscriber::EnvFilter;
 
+use super::findings::Findings;
 use super::{
-    Arguments, CONCURRENCY, CONNECTIONS_RESERVED, Config, DATABASE_CONNECTIONS_MAX, DRAIN, DatabaseUrl, LISTEN,
-    LOG_FILTER, NEWER_VERSION_WAIT, RelayMode, TelemetryConfig,
+    Arguments, CONCURRENCY, CONCURRENCY_MAX, CONNECTIONS_RESERVED, Config, DATABASE_CONNECTIONS_MAX, DRAIN,
+    DatabaseUrl, KvArguments, LISTEN, LOG_FILTER, NEWER_VERSION_WAIT, ProcessArguments, ProcessConfig, RelayMode,
+    TelemetryConfig,
 };
 use crate::failpoints::Faults;
 use crate::telemetry::LogFormat;
@@ -59,31 +60,13 @@ impl Arguments {
         self.migration_database_url
             .as_deref()
             .and_then(|given| found.secret::<DatabaseUrl>("MESH_MIGRATION_DATABASE_URL", Some(given)));
-        let nats_url = self.nats_url(&mut found);
-        let nats_creds = self.nats_creds(&mut found);
-        let listen = found.parsed("MESH_LISTEN", self.listen.as_deref(), "expected address:port", LISTEN);
-        let drain = found.seconds("MESH_DRAIN_SECONDS", self.drain_seconds.as_deref(), 1..=3_600, DRAIN);
         let (database_connections_max, concurrency) = self.connections(&mut found);
+        let process = self.process.read(&mut found, concurrency);
         let relay = found.parsed("MESH_RELAY", self.relay.as_deref(), "expected `inside` or `off`", RelayMode::Inside);
-        let newer = self.newer_version_wait_seconds.as_deref();
-        let newer_version_wait =
-            found.seconds("MESH_NEWER_VERSION_WAIT_SECONDS", newer, 0..=86_400, NEWER_VERSION_WAIT);
-        let telemetry = self.telemetry(&mut found);
-        let faults = self.faults(&mut found);
-        match (database_url, nats_url) {
-            (Some(database_url), Some(nats_url)) if found.0.is_empty() => Ok(Config {
-                database_url,
-                nats_url,
-                nats_creds,
-                listen,
-                drain,
-                database_connections_max,
-                concurrency,
-                relay,
-                newer_version_wait,
-                telemetry,
-                faults,
-            }),
+        match (database_url, process) {
+            (Some(database_url), Some(process)) if found.0.is_empty() => {
+                Ok(Config { database_url, process, database_connections_max, relay })
+            }
             _ => Err(ConfigErrors(found.0)),
         }
     }
@@ -99,6 +82,46 @@ impl Arguments {
             None => found.secret("MESH_DATABASE_URL", self.database_url.as_deref()),
         };
         url.filter(|_| found.0.is_empty()).ok_or(ConfigErrors(found.0))
+    }
+
+    fn connections(&self, found: &mut Findings) -> (u32, u32) {
+        let least = CONNECTIONS_RESERVED + 1;
+        let pool = self.database_connections_max.as_deref();
+        let pool = found.count("MESH_DATABASE_CONNECTIONS_MAX", pool, least..=1_000, DATABASE_CONNECTIONS_MAX);
+        let most = pool.saturating_sub(CONNECTIONS_RESERVED).max(1);
+        let concurrency = found.count("MESH_CONCURRENCY", self.concurrency.as_deref(), 1..=most, CONCURRENCY.min(most));
+        (pool, concurrency)
+    }
+}
+
+impl KvArguments {
+    /// The configuration. `unknown` are the errors found in the environment before.
+    ///
+    /// # Errors
+    /// Everything that is wrong, with `unknown`.
+    pub fn check(&self, unknown: Vec<ConfigError>) -> Result<ProcessConfig, ConfigErrors> {
+        let mut found = Findings(unknown);
+        let concurrency = self.concurrency.as_deref();
+        let concurrency = found.count("MESH_CONCURRENCY", concurrency, 1..=CONCURRENCY_MAX, CONCURRENCY);
+        let config = self.process.read(&mut found, concurrency);
+        config.filter(|_| found.0.is_empty()).ok_or(ConfigErrors(found.0))
+    }
+}
+
+impl ProcessArguments {
+    /// None only when there is a finding.
+    fn read(&self, found: &mut Findings, concurrency: u32) -> Option<ProcessConfig> {
+        let nats_url = self.nats_url(found);
+        let nats_creds = self.nats_creds(found);
+        let listen = found.parsed("MESH_LISTEN", self.listen.as_deref(), "expected address:port", LISTEN);
+        let drain = found.seconds("MESH_DRAIN_SECONDS", self.drain_seconds.as_deref(), 1..=3_600, DRAIN);
+        let newer = self.newer_version_wait_seconds.as_deref();
+        let newer_version_wait =
+            found.seconds("MESH_NEWER_VERSION_WAIT_SECONDS", newer, 0..=86_400, NEWER_VERSION_WAIT);
+        let telemetry = self.telemetry(found);
+        let faults = self.faults(found);
+        let nats_url = nats_url?;
+        Some(ProcessConfig { nats_url, nats_creds, listen, drain, concurrency, newer_version_wait, telemetry, faults })
     }
 
     fn nats_url(&self, found: &mut Findings) -> Option<String> {
@@ -125,15 +148,6 @@ impl Arguments {
             found.add("MESH_NATS_CREDS", Some(given), format!("the file cannot be read: {error}"));
         }
         Some(PathBuf::from(given))
-    }
-
-    fn connections(&self, found: &mut Findings) -> (u32, u32) {
-        let least = CONNECTIONS_RESERVED + 1;
-        let pool = self.database_connections_max.as_deref();
-        let pool = found.count("MESH_DATABASE_CONNECTIONS_MAX", pool, least..=1_000, DATABASE_CONNECTIONS_MAX);
-        let most = pool.saturating_sub(CONNECTIONS_RESERVED).max(1);
-        let concurrency = found.count("MESH_CONCURRENCY", self.concurrency.as_deref(), 1..=most, CONCURRENCY.min(most));
-        (pool, concurrency)
     }
 
     fn telemetry(&self, found: &mut Findings) -> TelemetryConfig {
@@ -168,7 +182,7 @@ impl Arguments {
 }
 
 /// What was given, with an empty variable meaning "not given".
-fn given(value: Option<&str>) -> Option<&str> {
+pub(super) fn given(value: Option<&str>) -> Option<&str> {
     value.filter(|value| !value.is_empty())
 }
 
@@ -186,66 +200,5 @@ impl FromStr for RelayMode {
             "off" => Ok(Self::Off),
             _ => Err(()),
         }
-    }
-}
-
-/// The mistakes so far. Each reader answers a usable value, so that the search goes on.
-struct Findings(Vec<ConfigError>);
-
-impl Findings {
-    fn add(&mut self, variable: &str, value: Option<&str>, problem: impl Into<String>) {
-        self.0.push(ConfigError {
-            variable: variable.to_owned(),
-            value: value.map(ToOwned::to_owned),
-            problem: problem.into(),
-        });
-    }
-
-    /// A required value that is never repeated in an error.
-    fn secret<T: FromStr<Err = &'static str>>(&mut self, variable: &str, value: Option<&str>) -> Option<T> {
-        match given(value).map(T::from_str) {
-            Some(Ok(secret)) => return Some(secret),
-            Some(Err(problem)) => self.add(variable, None, problem),
-            None => self.add(variable, None, "is required"),
-        }
-        None
-    }
-
-    fn parsed<T: FromStr>(&mut self, variable: &str, value: Option<&str>, expected: &str, default: T) -> T {
-        let Some(given) = given(value) else { return default };
-        given.parse().unwrap_or_else(|_| {
-            self.add(variable, Some(given), expected);
-            default
-        })
-    }
-
-    fn count(
-        &mut self,
-        variable: &str,
-        value: Option<&str>,
-        range: std::ops::RangeInclusive<u32>,
-        default: u32,
-    ) -> u32 {
-        let Some(given) = given(value) else { return default };
-        match given.parse() {
-            Ok(count) if range.contains(&count) => count,
-            _ => {
-                let problem = format!("expected a whole number from {} to {}", range.start(), range.end());
-                self.add(variable, Some(given), problem);
-                default
-            }
-        }
-    }
-
-    fn seconds(
-        &mut self,
-        variable: &str,
-        value: Option<&str>,
-        range: std::ops::RangeInclusive<u32>,
-        default: Duration,
-    ) -> Duration {
-        // No default in seconds is beyond a u32.
-        let default = u32::try_from(default.as_secs()).unwrap_or(u32::MAX);
-        Duration::from_secs(self.count(variable, value, range, default).into())
     }
 }

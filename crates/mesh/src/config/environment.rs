@@ -2,18 +2,18 @@
 
 use clap::{Args, Command};
 
-use super::{Arguments, ConfigError};
+use super::ConfigError;
 
 const PREFIX: &str = "MESH_";
 
 /// Variables of the command line, `meshctl`, which may be set in a shell that starts a service as well.
 const OF_THE_COMMAND_LINE: [&str; 3] = ["MESH_STATE_DIR", "MESH_NATS_MONITOR_URL", "MESH_ORDERS_URL"];
 
-/// One error for each variable with the prefix `MESH_` that no flag reads, naming the nearest one that exists.
+/// One error for each variable with the prefix `MESH_` that no flag among `A` reads, naming the nearest one that exists.
 ///
 /// Variables that Kubernetes injects for a service whose name starts with `mesh` are not ours and pass.
-pub fn unknown_variables(variables: impl IntoIterator<Item = (String, String)>) -> Vec<ConfigError> {
-    let known = known_variables();
+pub fn unknown_variables<A: Args>(variables: impl IntoIterator<Item = (String, String)>) -> Vec<ConfigError> {
+    let known = known_variables::<A>();
     // The values stay out of the errors: a misspelt MESH_DATABASE_URL carries a password.
     let ours: Vec<String> =
         variables.into_iter().map(|(name, _)| name).filter(|name| name.starts_with(PREFIX)).collect();
@@ -31,8 +31,8 @@ pub fn unknown_variables(variables: impl IntoIterator<Item = (String, String)>) 
         .collect()
 }
 
-fn known_variables() -> Vec<String> {
-    Arguments::augment_args(Command::new("service"))
+fn known_variables<A: Args>() -> Vec<String> {
+    A::augment_args(Command::new("service"))
         .get_arguments()
         .filter_map(|argument| Some(argument.get_env()?.to_str()?.to_owned()))
         .collect()

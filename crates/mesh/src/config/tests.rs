@@ -11,7 +11,10 @@ struct Program {
 fn complete() -> Arguments {
     Arguments {
         database_url: Some("postgres://orders:hunter2@db:5433/orders".to_owned()),
-        nats_url: Some("nats://a:4222,nats://b:4222".to_owned()),
+        process: ProcessArguments {
+            nats_url: Some("nats://a:4222,nats://b:4222".to_owned()),
+            ..ProcessArguments::default()
+        },
         ..Arguments::default()
     }
 }
@@ -23,47 +26,67 @@ fn variables(errors: &ConfigErrors) -> Vec<&str> {
 #[test]
 fn the_two_addresses_are_enough() {
     let config = complete().check(Vec::new()).unwrap();
-    assert_eq!(config.listen.to_string(), "0.0.0.0:8080");
-    assert_eq!(config.drain.as_secs(), 20);
-    assert_eq!((config.database_connections_max, config.concurrency), (16, 14));
+    assert_eq!(config.process.listen.to_string(), "0.0.0.0:8080");
+    assert_eq!(config.process.drain.as_secs(), 20);
+    assert_eq!((config.database_connections_max, config.process.concurrency), (16, 14));
     assert_eq!(config.relay, RelayMode::Inside);
-    assert_eq!(config.newer_version_wait.as_secs(), 600);
-    assert_eq!(config.telemetry, TelemetryConfig::default());
+    assert_eq!(config.process.newer_version_wait.as_secs(), 600);
+    assert_eq!(config.process.telemetry, TelemetryConfig::default());
+}
+
+/// All that is wrong at once with what every process is told.
+fn mistaken() -> ProcessArguments {
+    ProcessArguments {
+        nats_creds: Some("/does/not/exist.creds".to_owned()),
+        listen: Some("8080".to_owned()),
+        drain_seconds: Some("0".to_owned()),
+        log: Some("=[".to_owned()),
+        log_format: Some("xml".to_owned()),
+        otlp_endpoint: Some("https://collector:4318".to_owned()),
+        newer_version_wait_seconds: Some("-1".to_owned()),
+        ..ProcessArguments::default()
+    }
+}
+
+#[test]
+fn a_service_without_a_database_knows_nothing_of_one() {
+    let arguments = KvArguments { process: complete().process, concurrency: Some("200".to_owned()) };
+    assert_eq!(arguments.check(Vec::new()).unwrap().concurrency, 200);
+    assert_eq!(KvArguments { concurrency: None, ..arguments }.check(Vec::new()).unwrap().concurrency, 16);
+    for variable in ["MESH_DATABASE_URL", "MESH_RELAY", "MESH_DATABASE_CONNECTIONS_MAX"] {
+        let unknown = unknown_variables::<KvArguments>([(variable.to_owned(), "x".to_owned())]);
+        assert_eq!(unknown.len(), 1, "{variable}");
+    }
+    let mistaken = KvArguments { process: mistaken(), concurrency: Some("0".to_owned()) };
+    assert_eq!(variables(&mistaken.check(Vec::new()).unwrap_err()).len(), 9);
 }
 
 #[test]
 fn every_mistake_is_reported_at_once() {
     let arguments = Arguments {
         database_url: Some("mysql://root:hunter2@db/orders".to_owned()),
-        nats_url: None,
-        nats_creds: Some("/does/not/exist.creds".to_owned()),
-        listen: Some("8080".to_owned()),
-        drain_seconds: Some("0".to_owned()),
+        process: mistaken(),
         database_connections_max: Some("two".to_owned()),
         relay: Some("outside".to_owned()),
-        log: Some("=[".to_owned()),
-        log_format: Some("xml".to_owned()),
-        otlp_endpoint: Some("https://collector:4318".to_owned()),
-        newer_version_wait_seconds: Some("-1".to_owned()),
         ..Arguments::default()
     };
-    let unknown = unknown_variables([("MESH_LISTN".to_owned(), "x".to_owned())]);
+    let unknown = unknown_variables::<Arguments>([("MESH_LISTN".to_owned(), "x".to_owned())]);
     let errors = arguments.check(unknown).unwrap_err();
     assert_eq!(
         variables(&errors),
         [
             "MESH_LISTN",
             "MESH_DATABASE_URL",
+            "MESH_DATABASE_CONNECTIONS_MAX",
             "MESH_NATS_URL",
             "MESH_NATS_CREDS",
             "MESH_LISTEN",
             "MESH_DRAIN_SECONDS",
-            "MESH_DATABASE_CONNECTIONS_MAX",
-            "MESH_RELAY",
             "MESH_NEWER_VERSION_WAIT_SECONDS",
             "MESH_LOG",
             "MESH_LOG_FORMAT",
             "MESH_OTLP_ENDPOINT",
+            "MESH_RELAY",
         ]
     );
     let text = errors.to_string();
@@ -81,7 +104,7 @@ fn handlers_leave_two_connections() {
         }
         .check(Vec::new())
     };
-    assert_eq!(with("10", "8").unwrap().concurrency, 8);
+    assert_eq!(with("10", "8").unwrap().process.concurrency, 8);
     let errors = with("10", "9").unwrap_err();
     assert_eq!(errors.0[0].to_string(), "MESH_CONCURRENCY=\"9\": expected a whole number from 1 to 8");
     assert_eq!(variables(&with("2", "1").unwrap_err()), ["MESH_DATABASE_CONNECTIONS_MAX"]);
@@ -90,12 +113,14 @@ fn handlers_leave_two_connections() {
 #[test]
 fn a_pool_smaller_than_the_default_concurrency_lowers_it() {
     let arguments = Arguments { database_connections_max: Some("5".to_owned()), ..complete() };
-    assert_eq!(arguments.check(Vec::new()).unwrap().concurrency, 3);
+    assert_eq!(arguments.check(Vec::new()).unwrap().process.concurrency, 3);
 }
 
 #[test]
 fn an_empty_variable_is_a_missing_one() {
-    let arguments = Arguments { listen: Some(String::new()), nats_url: Some(String::new()), ..complete() };
+    let empty = || Some(String::new());
+    let process = ProcessArguments { listen: empty(), nats_url: empty(), ..ProcessArguments::default() };
+    let arguments = Arguments { process, ..complete() };
     assert_eq!(variables(&arguments.check(Vec::new()).unwrap_err()), ["MESH_NATS_URL"]);
 }
 
@@ -110,7 +135,8 @@ fn passwords_do_not_print() {
 #[test]
 fn secrets_do_not_go_into_addresses() {
     for nats_url in ["nats://orders:hunter2@a:4222", "nats://a:4222,nats://hunter2@b:4222"] {
-        let arguments = Arguments { nats_url: Some(nats_url.to_owned()), ..complete() };
+        let process = ProcessArguments { nats_url: Some(nats_url.to_owned()), ..ProcessArguments::default() };
+        let arguments = Arguments { process, ..complete() };
         let errors = arguments.check(Vec::new()).unwrap_err();
         assert_eq!(variables(&errors), ["MESH_NATS_URL"]);
         assert!(!errors.to_string().contains("hunter2"), "{errors}");
@@ -128,7 +154,7 @@ fn migrations_prefer_their_own_address() {
 #[test]
 fn unknown_variables_name_the_nearest() {
     let unknown = |name: &str| {
-        let errors = unknown_variables([(name.to_owned(), "hunter2".to_owned())]);
+        let errors = unknown_variables::<Arguments>([(name.to_owned(), "hunter2".to_owned())]);
         errors.first().map(ToString::to_string)
     };
     assert_eq!(
@@ -154,8 +180,8 @@ fn variables_that_kubernetes_injects_are_not_ours() {
         "MESH_ORDERS_PORT_8080_TCP",
         "MESH_ORDERS_PORT_8080_TCP_ADDR",
     ];
-    assert_eq!(unknown_variables(injected.map(|name| (name.to_owned(), String::new()))), []);
-    assert_eq!(unknown_variables([("MESH_LISTEN_PORT".to_owned(), String::new())]).len(), 1);
+    assert_eq!(unknown_variables::<Arguments>(injected.map(|name| (name.to_owned(), String::new()))), []);
+    assert_eq!(unknown_variables::<Arguments>([("MESH_LISTEN_PORT".to_owned(), String::new())]).len(), 1);
 }
 
 #[test]

@@ -77,10 +77,7 @@ pub(super) async fn work_together<I: Inbox>(
 type Place = (usize, &'static str);
 
 /// The deliveries that may share a transaction, and which message and subscriber each is of.
-fn shared<I: Inbox>(
-    delivery: &Delivery<I>,
-    messages: &[Pending<I::Context>],
-) -> (Vec<Place>, Vec<Unit<I::Context>>) {
+fn shared<I: Inbox>(delivery: &Delivery<I>, messages: &[Pending<I::Context>]) -> (Vec<Place>, Vec<Unit<I::Context>>) {
     let mut places = Vec::new();
     let mut units = Vec::new();
     for (message, pending) in messages.iter().enumerate() {

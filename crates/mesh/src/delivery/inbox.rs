@@ -19,13 +19,13 @@ pub(crate) trait Inbox: Clone + Debug + Send + Sync + 'static {
     /// What a handler works in.
     type Context: Send + 'static;
 
-    /// The number of the execution that begins; written down first when an earlier one failed or may have happened.
+    /// Which execution begins; written down first when an earlier one failed or may have happened.
     fn begin(
         &self,
         next: Next,
         event_id: Uuid,
         subscriber: &'static str,
-    ) -> impl Future<Output = Result<u32, Outage>> + Send;
+    ) -> impl Future<Output = Result<Begun, Outage>> + Send;
 
     /// Writes down that execution number `attempt` failed, and why.
     fn record_failure(
@@ -58,6 +58,15 @@ pub(crate) trait Inbox: Clone + Debug + Send + Sync + 'static {
     fn probe(&self) -> impl Future<Output = Result<(), Outage>> + Send;
 }
 
+/// What precedes an execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Begun {
+    /// It is this one: 1 is the first.
+    Attempt(u32),
+    /// Another process may be executing the handler for this delivery.
+    Elsewhere,
+}
+
 /// The memory could not be reached, so nothing can be said about the delivery; in its own words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -70,6 +79,8 @@ pub(crate) enum Ended {
     Settled(Verdict),
     /// An earlier fact of the key is in the way.
     Behind(Uuid),
+    /// Another process may be executing the handler for this delivery.
+    Elsewhere,
     /// Something that is needed went away; nothing can be said about the message.
     Outage(String),
     /// The message is none that the subscriber can read.

@@ -17,10 +17,11 @@ use std::time::Duration;
 use envelope::{DecodeError, HOPS_MAX, Metadata};
 
 pub(crate) use attempts::Next;
+pub(crate) use execution::Execution;
 pub(crate) use group::{Broken, PARTS_MAX, Unit};
-pub(crate) use inbox::{Ended, Inbox, Outage};
+pub(crate) use inbox::{Begun, Ended, Inbox, Outage};
 pub(crate) use incoming::Incoming;
-pub(crate) use registry::{ErasedSubscriber, Registry};
+pub(crate) use registry::{ErasedSubscriber, Prepared, Registry};
 pub(crate) use sql::SqlInbox;
 pub use verdict::{DeadReason, ParkReason, Retry, RetryCause, Verdict};
 
@@ -68,19 +69,19 @@ impl<I: Inbox> Delivery<I> {
     ) -> Verdict {
         if self.running.contains(incoming.id(), subscriber.name()) {
             // Another one would wait for the claim of the first, with a connection of its own.
-            let after = jittered(RUNNING_DELAY, &*self.context.clock);
-            return Verdict::Retry(Retry { after, cause: RetryCause::Running });
+            return self.running_already();
         }
         if let Some(verdict) = self.newer_version(subscriber, incoming).await {
             return verdict;
         }
         let attempt = match self.inbox.begin(*next, incoming.id(), subscriber.name()).await {
-            Ok(attempt) => attempt,
+            Ok(Begun::Attempt(attempt)) => attempt,
+            Ok(Begun::Elsewhere) => return self.running_already(),
             Err(error) => return self.unavailable(&error),
         };
         let verdict = self.attempt(subscriber, incoming, attempt).await;
         *next = match &verdict {
-            Verdict::Retry(Retry { cause: RetryCause::Failure, .. }) => Next::Count,
+            Verdict::Retry(Retry { cause: RetryCause::Failure | RetryCause::Running, .. }) => Next::Count,
             _ => Next::again(attempt),
         };
         verdict
@@ -164,6 +165,7 @@ impl<I: Inbox> Delivery<I> {
                 self.keep(name, incoming, attempt, &Outcome::Parked(ParkReason::Behind(event), detail)).await
             }
             Ended::Undecodable(error) => self.undecodable(subscriber, incoming, attempt, &error).await,
+            Ended::Elsewhere => self.running_already(),
             Ended::Outage(why) => self.unavailable(&why),
             Ended::Failed(Failure::Outage(error)) => self.unavailable(&format_args!("{error:#}")),
             Ended::Failed(Failure::Reject(error)) => {
@@ -233,6 +235,11 @@ impl<I: Inbox> Delivery<I> {
     pub(crate) async fn keep_unroutable(&self, incoming: &Incoming, detail: String) -> Verdict {
         let outcome = Outcome::Parked(ParkReason::Undecodable("unroutable"), detail);
         self.keep("-", incoming, 1, &outcome).await
+    }
+
+    fn running_already(&self) -> Verdict {
+        let after = jittered(RUNNING_DELAY, &*self.context.clock);
+        Verdict::Retry(Retry { after, cause: RetryCause::Running })
     }
 
     fn unavailable(&self, why: &dyn std::fmt::Display) -> Verdict {

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::execution::Execution;
 use super::registry::Prepared;
-use super::{Broken, Ended, Inbox, Next, Outage, Unit, Verdict, attempts, group};
+use super::{Begun, Broken, Ended, Inbox, Next, Outage, Unit, Verdict, attempts, group};
 use crate::context::ServiceContext;
 use crate::dead_letter::{self, DeadLetter};
 use crate::failpoints;
@@ -32,12 +32,13 @@ impl SqlInbox {
 impl Inbox for SqlInbox {
     type Context = Tx;
 
-    async fn begin(&self, next: Next, event_id: Uuid, subscriber: &'static str) -> Result<u32, Outage> {
-        match next {
-            Next::First => Ok(1),
-            Next::Count => Ok(attempts::begin(&self.pool, event_id, subscriber).await?),
-            Next::Counted(attempt) => Ok(attempt),
-        }
+    async fn begin(&self, next: Next, event_id: Uuid, subscriber: &'static str) -> Result<Begun, Outage> {
+        // A claim of another process is a lock on a row, which its end releases.
+        Ok(Begun::Attempt(match next {
+            Next::First => 1,
+            Next::Count => attempts::begin(&self.pool, event_id, subscriber).await?,
+            Next::Counted(attempt) => attempt,
+        }))
     }
 
     async fn record_failure(

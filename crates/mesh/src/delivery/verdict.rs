@@ -45,7 +45,7 @@ pub enum RetryCause {
     Outage,
     /// A version of the fact that this build does not know yet; no attempt is used up.
     NewerVersion,
-    /// An execution that took too long has not ended yet; no attempt is used up.
+    /// An execution that took too long, or one of another process, has not ended yet; no attempt is used up.
     Running,
 }
 

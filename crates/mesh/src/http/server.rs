@@ -12,15 +12,13 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::admin::Admin;
 use super::{BODY_BYTES_MAX, layers};
-use crate::Mesh;
-use crate::lifecycle::Lifecycle;
+use crate::lifecycle::{Lifecycle, Readiness};
 use crate::telemetry::metrics::Exposition;
 
 /// The service's own routes and those of every service, with what happens around each request.
-pub(crate) fn router(mesh: &Mesh, routes: Router<Mesh>, openapi: Option<Value>, metrics: Exposition) -> Router {
-    let admin = Admin { readiness: mesh.lifecycle().readiness().clone(), metrics, openapi };
+pub(crate) fn router(readiness: &Readiness, routes: Router, openapi: Option<Value>, metrics: Exposition) -> Router {
+    let admin = Admin { readiness: readiness.clone(), metrics, openapi };
     routes
-        .with_state(mesh.clone())
         .merge(admin.routes())
         .layer(CatchPanicLayer::custom(layers::panicked))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))

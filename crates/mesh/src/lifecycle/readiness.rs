@@ -15,18 +15,21 @@ pub(crate) enum Check {
     Database,
     /// NATS answers.
     Broker,
+    /// The buckets of a service without a database exist and are what `nats/` declares.
+    Buckets,
     /// The durable consumer exists and is what `nats/` declares; holds by itself for a service that hears nothing.
     Consumer,
 }
 
 impl Check {
-    const ALL: [Self; 4] = [Self::Schema, Self::Database, Self::Broker, Self::Consumer];
+    const ALL: [Self; 5] = [Self::Schema, Self::Database, Self::Broker, Self::Buckets, Self::Consumer];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Schema => "schema",
             Self::Database => "database",
             Self::Broker => "broker",
+            Self::Buckets => "buckets",
             Self::Consumer => "consumer",
         }
     }
@@ -37,7 +40,7 @@ impl Check {
     const fn grace(self) -> Duration {
         match self {
             Self::Schema | Self::Database => Duration::ZERO,
-            Self::Broker | Self::Consumer => Duration::MAX,
+            Self::Broker | Self::Buckets | Self::Consumer => Duration::MAX,
         }
     }
 
@@ -45,7 +48,7 @@ impl Check {
     const fn believed(self) -> Option<Duration> {
         match self {
             Self::Database => Some(Duration::from_secs(30)),
-            Self::Schema | Self::Broker | Self::Consumer => None,
+            Self::Schema | Self::Broker | Self::Buckets | Self::Consumer => None,
         }
     }
 }
@@ -54,16 +57,26 @@ impl Check {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Readiness(Arc<Mutex<State>>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     draining: bool,
     /// In the order of [`Check::ALL`].
     checks: [Standing; Check::ALL.len()],
 }
 
+impl Default for State {
+    /// Of a service with a database.
+    fn default() -> Self {
+        let checks = Check::ALL.map(|check| Standing { applies: check != Check::Buckets, ..Standing::default() });
+        Self { draining: false, checks }
+    }
+}
+
 /// How a check stands.
 #[derive(Debug, Clone, Default)]
 struct Standing {
+    /// Whether the process has something that the check is about.
+    applies: bool,
     /// When it was last said to hold.
     held_at: Option<Instant>,
     /// Since when and why it does not.
@@ -101,6 +114,14 @@ impl Readiness {
         }
     }
 
+    /// The process has buckets in place of a database.
+    pub(crate) fn without_database(&self) {
+        let mut state = self.lock();
+        for check in Check::ALL {
+            state.checks[check as usize].applies = !matches!(check, Check::Schema | Check::Database);
+        }
+    }
+
     /// The check does not hold.
     pub(crate) fn fails(&self, check: Check, reason: impl Into<String>) {
         let reason = reason.into();
@@ -126,7 +147,8 @@ impl Readiness {
         let draining = state.draining.then(|| "the process is stopping".to_owned());
         let mut ready = draining.is_none();
         let mut checks = vec![CheckReport { name: "lifecycle", ok: ready, detail: draining }];
-        for (check, standing) in Check::ALL.into_iter().zip(&state.checks) {
+        let applying = |(_, standing): &(Check, &Standing)| standing.applies;
+        for (check, standing) in Check::ALL.into_iter().zip(&state.checks).filter(applying) {
             let failure = standing.failure(check, now);
             ready &= failure.as_ref().is_none_or(|failure| failure.excused);
             checks.push(CheckReport {

@@ -82,7 +82,7 @@ impl World {
     pub(crate) fn config(&self) -> Config {
         let mut config = config(&self.database_url, &self.nats.url());
         // A server without users has no such file.
-        config.nats_creds = self.nats.creds_file(SERVICE).ok().map(Into::into);
+        config.process.nats_creds = self.nats.creds_file(SERVICE).ok().map(Into::into);
         config
     }
 
@@ -215,7 +215,7 @@ pub(crate) async fn database() -> TestDatabase {
 
 pub(crate) fn config(database_url: &str, nats_url: &str) -> Config {
     let mut config = Config::new(database_url.parse().unwrap(), nats_url.to_owned());
-    config.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    config.process.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     config
 }
 

@@ -1,4 +1,4 @@
-//! Creates streams and consumers from files that hold exactly the JSON of the JetStream API.
+//! Creates streams, buckets and consumers from files that hold exactly the JSON of the JetStream API.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,33 +11,44 @@ use crate::error::{Error, Result};
 /// What has been created.
 #[derive(Debug)]
 pub(super) struct Applied {
-    stream: Value,
+    /// The name of the stream that the consumers read.
+    stream: String,
+    /// Subjects of it, and of the streams that hold the buckets.
+    subjects: Vec<String>,
     consumers: Vec<String>,
 }
 
-/// Creates the stream of `directory/stream.json` and the consumers of `directory/consumers/*.json`, with so many copies.
+/// Creates the stream of `directory/stream.json`, the streams of `directory/buckets/*.json` that hold key-value buckets, and
+/// the consumers of `directory/consumers/*.json`, with so many copies.
 pub(super) async fn apply(client: &Client, directory: &Path, replicas: usize) -> Result<Applied> {
-    let mut stream = read(&directory.join("stream.json"))?;
-    stream["num_replicas"] = json!(replicas);
+    let stream = read(&directory.join("stream.json"))?;
     let name = text(&stream, "name", directory)?.to_owned();
-    request(client, &format!("$JS.API.STREAM.CREATE.{name}"), &stream).await?;
+    let mut subjects = Vec::new();
+    let buckets = json_files(&directory.join("buckets"))?.into_iter().map(|file| read(&file));
+    for config in std::iter::once(Ok(stream)).chain(buckets) {
+        let mut config = config?;
+        config["num_replicas"] = json!(replicas);
+        let name = text(&config, "name", directory)?;
+        request(client, &format!("$JS.API.STREAM.CREATE.{name}"), &config).await?;
+        let named = config["subjects"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        subjects.extend(named.map(str::to_owned));
+    }
     let mut consumers = Vec::new();
-    for file in consumer_files(&directory.join("consumers"))? {
+    for file in json_files(&directory.join("consumers"))? {
         let consumer = read(&file)?;
         let durable = text(&consumer, "name", &file).or_else(|_| text(&consumer, "durable_name", &file))?.to_owned();
         let subject = format!("$JS.API.CONSUMER.CREATE.{name}.{durable}");
         request(client, &subject, &json!({ "stream_name": name, "config": consumer, "action": "create" })).await?;
         consumers.push(durable);
     }
-    Ok(Applied { stream, consumers })
+    Ok(Applied { stream: name, subjects, consumers })
 }
 
 impl Applied {
     /// Whether the stream and its consumers can be reached from where `client` is connected: word of who leads them travels
     /// through a cluster for a moment, and until then there is nobody to answer. What is asked changes nothing.
     pub(super) async fn reachable_from(&self, client: &Client) -> Result<(), String> {
-        let subjects = self.stream["subjects"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        for subject in subjects {
+        for subject in &self.subjects {
             // Refused, since the name is not the stream's.
             let mut headers = HeaderMap::new();
             headers.insert("Nats-Expected-Stream", "-");
@@ -45,8 +56,7 @@ impl Applied {
             answered(client.request_with_headers(probe, headers, "".into()).await, subject)?;
         }
         for consumer in &self.consumers {
-            let stream = self.stream["name"].as_str().unwrap_or_default();
-            let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}");
+            let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{consumer}", self.stream);
             // Refused, since it is not JSON.
             answered(client.request(subject.clone(), "{".into()).await, &subject)?;
         }
@@ -84,8 +94,8 @@ fn text<'a>(config: &'a Value, field: &str, file: &Path) -> Result<&'a str> {
     value.ok_or_else(|| Error::Unusable(format!("the configuration in {} has no \"{field}\"", file.display())))
 }
 
-/// The files of a directory by name; none when there is no such directory.
-fn consumer_files(directory: &Path) -> Result<Vec<PathBuf>> {
+/// The JSON files of a directory by name; none when there is no such directory.
+fn json_files(directory: &Path) -> Result<Vec<PathBuf>> {
     if !directory.exists() {
         return Ok(Vec::new());
     }

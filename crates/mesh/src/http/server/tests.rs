@@ -10,10 +10,10 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::ServiceContext;
 use crate::clock::System;
 use crate::lifecycle::Check;
 use crate::telemetry::metrics;
+use crate::{Mesh, ServiceContext};
 
 /// A process without a database, serving.
 struct Served {
@@ -28,7 +28,7 @@ impl Served {
         let pool = PgPoolOptions::new().connect_lazy("postgres://nobody@127.0.0.1:1/nothing").unwrap();
         let context = ServiceContext::new("shop", "1.2.3", Arc::new(System));
         let mesh = Mesh::new(pool, context, lifecycle.clone());
-        let router = router(&mesh, routes, openapi, metrics::install().unwrap());
+        let router = router(lifecycle.readiness(), routes.with_state(mesh), openapi, metrics::install().unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let server = lifecycle.spawn("http", serve(listener, router, lifecycle.clone()));

@@ -48,7 +48,7 @@ async fn a_handler_that_never_returns_gives_its_slot_to_others() {
     })
     .policy(|policy| policy.timeout = Duration::from_millis(300));
     let mut config = world.config();
-    config.concurrency = 1;
+    config.process.concurrency = 1;
     let running = mesh::testing::Running::start(service().subscribe(subscriber.clone()), config).await.unwrap();
     let facts: Vec<Opened> = (1..=30).map(|key| opened(key, 1)).collect();
     running.publish(&facts).await.unwrap();

@@ -48,7 +48,7 @@ async fn poison_is_parked_with_its_bytes_and_the_facts_around_it_are_handled() {
 async fn a_newer_major_that_no_deployment_comes_for_is_parked_after_the_window() {
     let world = World::start().await;
     let mut config = world.config();
-    config.newer_version_wait = Duration::from_secs(3);
+    config.process.newer_version_wait = Duration::from_secs(3);
     let running = Running::start(service().subscribe(AnswerOpened::always()), config).await.unwrap();
     let mut newer = fact(1);
     newer.subject = newer.subject.replace(".v1.", ".v2.");

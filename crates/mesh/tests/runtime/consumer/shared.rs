@@ -25,7 +25,7 @@ async fn run(world: &World, service: Service) -> Running {
     world.until_published().await;
     publisher.stop().await.unwrap();
     let mut config = world.config();
-    config.concurrency = 1;
+    config.process.concurrency = 1;
     Running::start(service, config).await.unwrap()
 }
 
