@@ -21,11 +21,13 @@ const POINTS: [&[&str]; 4] = [
 ];
 /// Reached when a process is asked to finish, not before.
 const DRAIN: &str = "shutdown.drain";
+/// Reached when an operator redrives a dead letter: struck in `redrive.rs`.
+pub(crate) const REDRIVE: &str = "redrive.after_requeue";
 /// Which hits kill: the first, and in the process after it the third, in the middle of the recovery from the first.
 const HITS: [u32; 2] = [1, 3];
 /// How long a point may take until it is hit: the facts before it may wait for a dead owner's lease and for unanswered
 /// deliveries, one service after the other.
-const HIT_LIMIT: Duration = Duration::from_secs(90);
+pub(crate) const HIT_LIMIT: Duration = Duration::from_secs(90);
 /// The least that services accept: what a killed process had in hand comes back after it.
 const ACK_WAIT: Duration = Duration::from_secs(10);
 
@@ -102,7 +104,7 @@ fn every_fail_point_of_the_runtime_is_in_the_sweep() -> Result<()> {
         let hits = text.split("failpoints::hit(\"").skip(1);
         found.extend(hits.filter_map(|rest| rest.split('"').next()).map(str::to_owned));
     }
-    let swept: BTreeSet<String> = POINTS.concat().into_iter().map(str::to_owned).collect();
+    let swept: BTreeSet<String> = POINTS.concat().into_iter().chain([REDRIVE]).map(str::to_owned).collect();
     ensure!(found == swept, "the runtime has {found:?}, the sweep strikes {swept:?}");
     Ok(())
 }

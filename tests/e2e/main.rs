@@ -15,6 +15,7 @@ mod last_item;
 mod links;
 mod pauses;
 mod poison;
+mod redrive;
 mod terminations;
 mod traces;
 

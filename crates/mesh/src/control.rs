@@ -1,10 +1,18 @@
 //! What a running service answers over NATS: `mesh.ctl.<service>.<verb>`, in the services framework, so that
 //! `nats micro` finds it too. Tools ask here and never look into the database of a service.
+//!
+//! One request has one reply: the permissions of a service allow no more, and whatever takes long is an operation that is
+//! written down, done by whichever replica comes to it, and asked about with `operation.show`.
 
+mod dead;
 pub(crate) mod kv;
+mod operation;
 mod outbox;
+mod request;
+mod verb;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use async_nats::Client;
 use async_nats::service::endpoint::Endpoint;
@@ -15,38 +23,20 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::Mesh;
-use crate::lifecycle::{Lifecycle, Report};
+use crate::dead_letter::Redriver;
+use crate::lifecycle::Report;
+use request::Refused;
+use verb::Verb;
 
-/// What can be asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verb {
-    /// How is this process? Every replica answers, so whoever asks collects several answers.
-    Status,
-    /// How is the outbox of the service? It is one for all replicas, so any one of them answers.
-    Outbox,
-}
-
-impl Verb {
-    const ALL: [Self; 2] = [Self::Status, Self::Outbox];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Status => "status",
-            Self::Outbox => "outbox",
-        }
-    }
-
-    /// Among those who listen in one queue group, one hears the question.
-    fn queue_group(self, instance: Uuid) -> String {
-        match self {
-            Self::Status => instance.to_string(),
-            Self::Outbox => "any".to_owned(),
-        }
-    }
+/// What an answer is made from.
+#[derive(Clone)]
+struct Desk {
+    mesh: Mesh,
+    redriver: Arc<Redriver>,
 }
 
 /// Answers until the process stops, or until the client is gone.
-pub(crate) async fn serve(client: Client, mesh: Mesh, lifecycle: Lifecycle) {
+pub(crate) async fn serve(client: Client, mesh: Mesh, redriver: Arc<Redriver>) {
     let (service, endpoints) = match start(&client, &mesh).await {
         Ok(started) => started,
         Err(error) => {
@@ -54,7 +44,8 @@ pub(crate) async fn serve(client: Client, mesh: Mesh, lifecycle: Lifecycle) {
             return;
         }
     };
-    let answering = endpoints.into_iter().map(|(verb, requests)| answer_all(verb, requests, &mesh, &lifecycle));
+    let desk = Desk { mesh, redriver };
+    let answering = endpoints.into_iter().map(|(verb, requests)| answer_all(verb, requests, &desk));
     futures_util::future::join_all(answering).await;
     if let Err(error) = service.stop().await {
         tracing::debug!(error, "the control endpoints go with the connection");
@@ -72,7 +63,7 @@ async fn start(client: &Client, mesh: &Mesh) -> Result<(Service, Vec<(Verb, Endp
         .await?;
     let mut endpoints = Vec::new();
     for verb in Verb::ALL {
-        let endpoint = service.endpoint_builder().name(verb.name()).queue_group(verb.queue_group(context.instance));
+        let endpoint = service.endpoint_builder().name(verb.endpoint()).queue_group(verb.queue_group(context.instance));
         endpoints.push((verb, endpoint.add(format!("mesh.ctl.{}.{}", context.name, verb.name())).await?));
     }
     Ok((service, endpoints))
@@ -89,16 +80,37 @@ fn semantic(build: &str) -> String {
 }
 
 /// One request of a verb after another: whoever asks too often waits, and holds up no other verb.
-async fn answer_all(verb: Verb, mut requests: Endpoint, mesh: &Mesh, lifecycle: &Lifecycle) {
+async fn answer_all(verb: Verb, mut requests: Endpoint, desk: &Desk) {
+    let lifecycle = desk.mesh.lifecycle();
     while let Some(Some(request)) = lifecycle.soft().run_until_cancelled(requests.next()).await {
-        let answer = match verb {
-            Verb::Status => encode(&Status::of(mesh, lifecycle)),
-            Verb::Outbox => match outbox::look(mesh.pool()).await {
-                Ok(outbox) => encode(&Answer::from(mesh, outbox)),
-                Err(error) => Err(failed(&error)),
-            },
-        };
-        respond(&request, answer).await;
+        let (desk, body) = (desk.clone(), request.message.payload.clone());
+        // A task of its own: this one is dropped with its client, and a transaction is not cut off in the middle.
+        let answered = lifecycle.spawn("control request", async move { desk.answer(verb, &body).await }).await;
+        respond(&request, answered.unwrap_or_else(|error| Err(Refused::failed(&error)))).await;
+    }
+}
+
+impl Desk {
+    async fn answer(&self, verb: Verb, body: &[u8]) -> Result<Bytes, Refused> {
+        match verb {
+            Verb::Status => encode(&Status::of(&self.mesh)),
+            Verb::Outbox => self.content(outbox::look(self.mesh.pool()).await?),
+            Verb::OutboxWhy => self.content(outbox::why(self.mesh.pool(), request::read(body)?).await?),
+            Verb::OutboxPreview => self.content(outbox::preview(self.mesh.pool(), request::read(body)?).await?),
+            Verb::OutboxRetry => self.content(operation::retry(&self.mesh, request::read(body)?).await?),
+            Verb::DeadList => self.content(dead::list(self.mesh.pool(), request::read(body)?).await?),
+            Verb::DeadShow => self.content(dead::show(self.mesh.pool(), request::read(body)?).await?),
+            Verb::DeadPreview => self.content(dead::preview(self, request::read(body)?).await?),
+            Verb::DeadRedrive => self.content(operation::redrive(self, request::read(body)?).await?),
+            Verb::DeadDiscard => self.content(operation::discard(self, request::read(body)?).await?),
+            Verb::OperationList => self.content(operation::list(self.mesh.pool()).await?),
+            Verb::OperationShow => self.content(operation::show(self.mesh.pool(), request::read(body)?).await?),
+            Verb::OperationStop => self.content(operation::stop(self.mesh.pool(), request::read(body)?).await?),
+        }
+    }
+
+    fn content(&self, content: impl Serialize) -> Result<Bytes, Refused> {
+        encode(&Answer::from(&self.mesh, content))
     }
 }
 
@@ -128,29 +140,24 @@ struct Status {
 }
 
 impl Status {
-    fn of(mesh: &Mesh, lifecycle: &Lifecycle) -> Answer<Self> {
+    fn of(mesh: &Mesh) -> Answer<Self> {
         let pool = mesh.pool();
         let connections = [
             ("open", u64::from(pool.size())),
             ("idle", u64::try_from(pool.num_idle()).unwrap_or(u64::MAX)),
             ("most", u64::from(pool.options().get_max_connections())),
         ];
-        let readiness = lifecycle.readiness().report();
+        let readiness = mesh.lifecycle().readiness().report();
         Answer::from(mesh, Self { readiness, database_connections: connections.into() })
     }
 }
 
-fn encode(answer: &impl Serialize) -> Result<Bytes, error::Error> {
-    serde_json::to_vec(answer).map(Bytes::from).map_err(|error| failed(&error))
+fn encode(answer: &impl Serialize) -> Result<Bytes, Refused> {
+    serde_json::to_vec(answer).map(Bytes::from).map_err(|error| Refused::failed(&error))
 }
 
-fn failed(error: &(dyn std::error::Error + 'static)) -> error::Error {
-    tracing::warn!(error, "a control request failed");
-    // A header takes one line.
-    error::Error { status: error.to_string().replace(['\r', '\n'], " "), code: 500 }
-}
-
-async fn respond(request: &Request, answer: Result<Bytes, error::Error>) {
+async fn respond(request: &Request, answer: Result<Bytes, Refused>) {
+    let answer = answer.map_err(|refused| error::Error { status: refused.to_string(), code: refused.code() });
     if let Err(error) = request.respond(answer).await {
         tracing::debug!(%error, "a control request could not be answered");
     }

@@ -1,5 +1,26 @@
-//! Deliveries that were given up or parked, kept with their bytes. Always a transaction of its own: a failed statement
-//! has poisoned the one in which the handler ran.
+//! Deliveries that were given up or parked: kept with their bytes, looked at, run again, discarded.
+//!
+//! A delivery is kept in a transaction of its own, since a failed statement has poisoned the one in which the handler ran. It
+//! is redriven in one transaction with the removal of its letter and of its row in the inbox: whatever is cut off in
+//! between leaves it kept. A discarded letter stays too; it only blocks nobody any more.
+
+mod claim;
+mod filter;
+mod operation;
+mod preview;
+mod read;
+mod record;
+mod redrive;
+mod release;
+mod runner;
+mod signature;
+
+pub(crate) use claim::Letter;
+pub(crate) use filter::Filter;
+pub(crate) use operation::{Action, Listed, OperationError, Order, Progress, TOKEN_SECONDS, insert_preview, stop};
+pub(crate) use preview::{Preview, preview};
+pub(crate) use read::{Page, Shown, list, show};
+pub(crate) use redrive::Redriver;
 
 use envelope::RawMessage;
 use sqlx::PgPool;
@@ -61,6 +82,8 @@ pub(crate) async fn keep(pool: &PgPool, letter: &DeadLetter<'_>) -> sqlx::Result
                coalesce((select history from attempted), '[]'),
                $10, $11, $12, $13, $14, $15
         from claimed
+        -- A letter may outlive its row in the inbox.
+        on conflict (event_id, subscriber) do nothing
         "#,
         letter.subscriber,
         letter.event_id,

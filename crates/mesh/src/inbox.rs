@@ -14,9 +14,12 @@ pub(crate) enum Claim {
     Duplicate,
     /// This earlier fact of the same key is kept as a dead letter.
     Behind(Uuid),
+    /// Somebody else has it in work at this moment; the next execution sees what became of it.
+    Elsewhere,
 }
 
-/// Claims the delivery of a fact to a subscriber, unless an earlier fact of its key is kept as a dead letter.
+/// Claims the delivery of a fact to a subscriber, unless an earlier fact of its key is kept as a dead letter. One that was
+/// discarded is in nobody's way.
 pub(crate) async fn claim(
     connection: &mut PgConnection,
     event_id: Uuid,
@@ -27,7 +30,9 @@ pub(crate) async fn claim(
         r#"
         insert into mesh.inbox (event_id, subscriber)
         select $1, $2
-        where not exists (select from mesh.dead_letter where subscriber = $2 and partition_key = $3)
+        where not exists (
+            select from mesh.dead_letter where subscriber = $2 and partition_key = $3 and state <> 'discarded'
+        )
         on conflict do nothing
         "#,
         event_id,
@@ -48,7 +53,7 @@ async fn why_not(connection: &mut PgConnection, event_id: Uuid, subscriber: &str
         r#"
         select exists (select from mesh.inbox where event_id = $1 and subscriber = $2) as "settled!",
                (select event_id from mesh.dead_letter
-                where subscriber = $2 and partition_key = $3
+                where subscriber = $2 and partition_key = $3 and state <> 'discarded'
                 order by id desc limit 1) as last_kept
         "#,
         event_id,
@@ -60,8 +65,8 @@ async fn why_not(connection: &mut PgConnection, event_id: Uuid, subscriber: &str
     match (row.settled, row.last_kept) {
         (true, _) => Ok(Claim::Duplicate),
         (false, Some(event)) => Ok(Claim::Behind(event)),
-        // The dead letter that was in the way has just been redriven: claimable, with the next execution.
-        (false, None) => Err(sqlx::Error::RowNotFound),
+        // The dead letter that was in the way has just been redriven or discarded.
+        (false, None) => Ok(Claim::Elsewhere),
     }
 }
 
@@ -86,7 +91,8 @@ pub(crate) async fn claim_all(connection: &mut PgConnection, claimants: &[Claima
         select c.event_id, c.subscriber
         from unnest($1::uuid[], $2::text[], $3::text[]) as c (event_id, subscriber, partition_key)
         where not exists (select from mesh.dead_letter l
-                          where l.subscriber = c.subscriber and l.partition_key = c.partition_key)
+                          where l.subscriber = c.subscriber and l.partition_key = c.partition_key
+                            and l.state <> 'discarded')
         order by c.event_id, c.subscriber
         on conflict do nothing
         returning event_id, subscriber

@@ -17,6 +17,7 @@ use crate::clock::jittered;
 use crate::config::{Config, DatabaseUrl, ProcessConfig, RelayMode};
 use crate::consumer::{self, Consumer, DurableError};
 use crate::context::ServiceContext;
+use crate::dead_letter::Redriver;
 use crate::delivery::{Delivery, Registry, SqlInbox};
 use crate::lifecycle::{Check, Lifecycle};
 use crate::mesh::Mesh;
@@ -167,8 +168,13 @@ fn spawn(
     if role == Role::Relay {
         return;
     }
+    let inbox = SqlInbox::new(pools.work.clone(), Arc::clone(context));
+    let delivery = Delivery::new(inbox, Arc::clone(context), config.process.newer_version_wait);
+    let redriver = Redriver::new(pools.work.clone(), service.registry.clone(), delivery.clone());
+    lifecycle.spawn("operations", Arc::clone(&redriver).follow_operations(soft.clone()));
+    lifecycle.spawn("releases", Arc::clone(&redriver).follow_releases(soft.clone()));
     let answering = mesh.clone();
-    let serve = move |client| control::serve(client, answering.clone(), answering.lifecycle().clone());
+    let serve = move |client| control::serve(client, answering.clone(), Arc::clone(&redriver));
     lifecycle.spawn("control", answer_control(Arc::clone(broker), Arc::clone(context), lifecycle.clone(), serve));
     for start in service.timers {
         start(mesh);
@@ -176,8 +182,6 @@ fn spawn(
     if service.registry.is_empty() {
         return;
     }
-    let inbox = SqlInbox::new(pools.work.clone(), Arc::clone(context));
-    let delivery = Delivery::new(inbox, Arc::clone(context), config.process.newer_version_wait);
     let consumer = Consumer::new(
         context.name,
         Arc::clone(broker),

@@ -11,7 +11,7 @@ use crate::order::PlaceOrder;
 use crate::outcome::{EXIT_CODES, Outcome};
 use crate::output::Format;
 use crate::target::Selection;
-use crate::{contracts, flows, nats, outbox, streams};
+use crate::{contracts, dead, flows, nats, outbox, streams};
 
 /// The command line of the mesh
 #[derive(Debug, Parser)]
@@ -46,6 +46,9 @@ enum Verb {
     /// Facts that are committed and not published yet
     #[command(subcommand)]
     Outbox(outbox::Verb),
+    /// Deliveries that were given up
+    #[command(subcommand)]
+    Dead(dead::Verb),
     /// The stream and the consumers that nats/ declares
     #[command(subcommand)]
     Streams(streams::Verb),
@@ -74,6 +77,7 @@ impl Cli {
             Verb::Demo(demo) => demo.run(format).await,
             Verb::Order(order) => order.run(&selection, format).await,
             Verb::Outbox(verb) => outbox::run(verb, &selection.resolve()?, format).await,
+            Verb::Dead(verb) => dead::run(verb, &selection.resolve()?, format).await,
             Verb::Flows(verb) => flows::run(verb, &selection.resolve()?, format).await,
             Verb::Graph(draw) => draw.run(format),
             Verb::Contracts(verb) => contracts::run(verb, format),

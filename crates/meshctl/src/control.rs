@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_nats::StatusCode;
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use crate::broker::{ANSWER_WITHIN, Broker, RequestError, service_error};
@@ -19,6 +20,20 @@ const STRAGGLERS_WITHIN: Duration = Duration::from_millis(300);
 pub async fn ask<A: DeserializeOwned>(broker: &Broker, service: &str, verb: &str) -> Result<A, RequestError> {
     let subject = format!("mesh.ctl.{service}.{verb}");
     read(&subject, &broker.request(&subject, Vec::new()).await?)
+}
+
+/// Asks any replica of a service something in particular.
+///
+/// # Errors
+/// As [`ask`].
+pub async fn ask_for<A: DeserializeOwned>(
+    broker: &Broker,
+    service: &str,
+    verb: &str,
+    question: &Value,
+) -> Result<A, RequestError> {
+    let subject = format!("mesh.ctl.{service}.{verb}");
+    read(&subject, &broker.request(&subject, question.to_string().into_bytes()).await?)
 }
 
 /// Asks every replica of a service; none may answer.

@@ -1,4 +1,7 @@
-//! `outbox status`: what waits to be published, and why.
+//! `outbox`: what waits to be published, and why; what was given up, back on its way.
+
+mod retry;
+mod why;
 
 use std::fmt;
 
@@ -19,6 +22,10 @@ use crate::{control, dev};
 pub enum Verb {
     /// How much waits, for how long, and what holds it up; ends with 1 when a fact was given up
     Status(Status),
+    /// Where a fact is, and what holds it up; ends with 1 when no such fact is known
+    Why(why::Why),
+    /// Put facts that were given up back on their way, before the later facts of their keys
+    Retry(retry::Retry),
 }
 
 /// Whose.
@@ -91,17 +98,26 @@ struct Outboxes(Vec<Outbox>);
 /// # Errors
 /// When a service does not answer.
 pub async fn run(verb: Verb, target: &Target, format: Format) -> anyhow::Result<Outcome> {
-    let Verb::Status(Status { service }) = verb;
     let broker = Broker::connect(target, OPERATOR).await?;
-    let services = service.map_or_else(|| dev::SERVICES.map(str::to_owned).to_vec(), |service| vec![service]);
-    let mut outboxes = Vec::new();
-    for service in services {
-        let asked = control::ask(&broker, &service, "outbox").await;
-        outboxes.push(asked.map_err(|error| error.during(format!("cannot ask {service} for its outbox")))?);
+    match verb {
+        Verb::Status(status) => status.run(&broker, format).await,
+        Verb::Why(why) => why.run(&broker, format).await,
+        Verb::Retry(retry) => retry.run(&broker, format).await,
     }
-    let outboxes = Outboxes(outboxes);
-    format.print(&outboxes)?;
-    Ok(Outcome::from_answer(outboxes.0.iter().all(|outbox| outbox.failed == 0)))
+}
+
+impl Status {
+    async fn run(self, broker: &Broker, format: Format) -> anyhow::Result<Outcome> {
+        let services = self.service.map_or_else(|| dev::SERVICES.map(str::to_owned).to_vec(), |service| vec![service]);
+        let mut outboxes = Vec::new();
+        for service in services {
+            let asked = control::ask(broker, &service, "outbox").await;
+            outboxes.push(asked.map_err(|error| error.during(format!("cannot ask {service} for its outbox")))?);
+        }
+        let outboxes = Outboxes(outboxes);
+        format.print(&outboxes)?;
+        Ok(Outcome::from_answer(outboxes.0.iter().all(|outbox| outbox.failed == 0)))
+    }
 }
 
 impl Outbox {

@@ -7,9 +7,14 @@ use std::process::{Command, Output};
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use async_nats::{ConnectOptions, HeaderMap, jetstream};
+use envelope::{Event, EventType, Metadata, Subject, Timestamp};
+use events::{CancelReason, OrderCancelled};
+use meshctl::permissions::{OPERATOR, inbox_prefix};
 use meshctl::target::DevRecord;
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::wait;
+use uuid::Uuid;
 
 /// How long the end of a process may take to be seen.
 const GONE_WITHIN: Duration = Duration::from_secs(20);
@@ -162,6 +167,95 @@ async fn four_orders_of_the_demonstration_end_right() {
     assert_eq!(titles, ["confirmed", "declined", "out of stock and refunded", "cancelled in flight"]);
     let cancelled = orders[3]["timeline"]["facts"].as_array().unwrap();
     assert!(cancelled.iter().any(|fact| fact["type"] == "payments.refund_issued.v1"));
+}
+
+/// Puts a fact about an order that nobody placed into the stream, as its own service would.
+async fn say_cancelled(record: &DevRecord, order_id: Uuid, id: Uuid, body: Value) {
+    let fact = OrderCancelled { order_id, reason: CancelReason::Customer };
+    let event_type = EventType::of::<OrderCancelled>();
+    let subject = Subject::new(&event_type, &fact.key()).unwrap();
+    let metadata = Metadata {
+        id,
+        source: "urn:mesh:orders".to_owned(),
+        event_type,
+        time: Timestamp::from_offset(time::OffsetDateTime::UNIX_EPOCH),
+        key: fact.key(),
+        revision: OrderCancelled::REVISION,
+        correlation_id: order_id,
+        causation_id: None,
+        sequence: 1,
+        emitter: "orders/test@0".to_owned(),
+        hops: 0,
+        trace: None,
+        occurrence_id: None,
+        extensions: Vec::new(),
+    };
+    let mut headers = HeaderMap::new();
+    for (name, value) in metadata.to_headers().unwrap() {
+        headers.insert(name.as_str(), value.as_str());
+    }
+    // The credentials of all users lie beside each other.
+    let operator = &record.nats.operator_creds;
+    let orders = operator.file_name().unwrap().to_str().unwrap().replace(OPERATOR, "orders");
+    let seed = fs::read_to_string(operator.with_file_name(orders)).unwrap();
+    let options = ConnectOptions::with_nkey(seed.trim().to_owned()).custom_inbox_prefix(inbox_prefix("orders"));
+    let stream = jetstream::new(options.connect(&record.nats.url).await.unwrap());
+    let body = body.to_string().into();
+    stream.publish_with_headers(subject.as_str().to_owned(), headers, body).await.unwrap().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_given_up_is_seen_redriven_and_discarded_from_the_command_line() {
+    let bench = Bench::new();
+    bench.expect(0, &["dev", "--detach", "--no-build", "--empty"]);
+    assert_eq!(bench.json(&["dead", "list"]), json!({ "letters": [], "more": [] }));
+    let order_id = Uuid::from_u128(0x0d);
+    let body = |reason: Value| json!({ "order_id": order_id, "reason": reason });
+    say_cancelled(&bench.record(), order_id, Uuid::from_u128(1), body(json!(7))).await;
+    say_cancelled(&bench.record(), order_id, Uuid::from_u128(2), body(json!("customer"))).await;
+    let kept = wait::until("letters", GONE_WITHIN, || async {
+        let page = bench.meshctl(&["dead", "list", "--service", "payments", "--json"]);
+        let page: Value = serde_json::from_slice(&page.stdout).unwrap_or_default();
+        match page["letters"].as_array().map(Vec::as_slice) {
+            Some([behind, head]) => Ok([behind.clone(), head.clone()]),
+            _ => Err(page),
+        }
+    });
+    let [behind, head] = kept.await.unwrap();
+    assert_eq!((&head["reason"], &behind["reason"]), (&json!("bad_body"), &json!("behind")));
+    let name = format!("payments/{}", head["id"]);
+    assert!(bench.expect(1, &["dead", "list"]).contains(&name));
+    let shown = bench.json(&["dead", "show", &name]);
+    assert_eq!((&shown["payload_text"], &shown["behind_count"]), (&json!(body(json!(7)).to_string()), &json!(1)));
+
+    // Nobody can be asked here, and nothing says yes.
+    bench.expect(2, &["dead", "redrive", &name]);
+    bench.expect(2, &["dead", "redrive", "--yes"]);
+    let would = bench.json(&["dead", "redrive", &name, "--dry-run"]);
+    assert_eq!((&would[0]["eligible"], &would[0]["included"]), (&json!(2), &json!(1)));
+    // No build that runs can read it.
+    let again = bench.expect(1, &["dead", "redrive", &name, "--yes", "--because", "try", "--who", "kim", "--json"]);
+    let again: Value = serde_json::from_str(&again).unwrap();
+    assert_eq!(again[0]["outcomes"], json!({ "failed": 1, "waits": 1 }), "{again}");
+    let operation = again[0]["operation_id"].as_str().unwrap();
+    assert_eq!(bench.json(&["dead", "operations", "payments"])[0]["requested_by"], "kim");
+    bench.expect(1, &["dead", "operation", "payments", operation]);
+
+    bench.expect(2, &["dead", "discard", &name, "--yes"]);
+    bench.expect(0, &["dead", "discard", &name, "--yes", "--because", "nobody placed it"]);
+    // What waited behind it is handled by itself.
+    wait::until("nothing that waits", GONE_WITHIN, || async {
+        let listed = bench.meshctl(&["dead", "list", "--service", "payments"]);
+        if listed.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&listed.stdout).into_owned()) }
+    })
+    .await
+    .unwrap();
+    let discarded = bench.json(&["dead", "list", "--service", "payments", "--state", "discarded"]);
+    assert_eq!(discarded["letters"][0]["discard_reason"], "nobody placed it");
+    bench.expect(1, &["outbox", "why", "--key", "nobody-knows-it"]);
+    bench.expect(2, &["outbox", "why"]);
+    bench.expect(0, &["outbox", "retry", "--all", "--yes"]);
+    bench.expect(0, &["dev", "stop"]);
 }
 
 #[tokio::test]

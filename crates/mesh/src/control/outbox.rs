@@ -4,7 +4,9 @@ use serde::Serialize;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::outbox::status;
+use super::request::Refused;
+use crate::dead_letter::{Action, TOKEN_SECONDS, insert_preview};
+use crate::outbox::{retry, status, why};
 
 /// Keys in trouble that are listed, oldest first.
 const KEYS_MAX: i64 = 100;
@@ -66,6 +68,46 @@ struct Dead {
     attempts: i32,
     error: String,
     dead_for_seconds: f64,
+}
+
+/// What a retry would put back.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct RetryPreview {
+    action: Action,
+    /// Good for this set for the time given; null when there is nothing to do.
+    token: Option<Uuid>,
+    valid_seconds: u32,
+    /// The size of the set.
+    eligible: usize,
+    /// Of the set: not asked for, but before a row that was, in its key.
+    included: usize,
+    /// More rows agree with what was asked for than one retry takes.
+    more: bool,
+}
+
+/// Finds what a retry would put back, and remembers the set under a token.
+pub(super) async fn preview(pool: &PgPool, filter: retry::Filter) -> Result<RetryPreview, Refused> {
+    let dead = retry::find(pool, &filter).await?;
+    let token = match dead.members.as_slice() {
+        [] => None,
+        members => Some(insert_preview(pool, Action::Retry, members, &dead.digest).await?),
+    };
+    Ok(RetryPreview {
+        action: Action::Retry,
+        token,
+        valid_seconds: TOKEN_SECONDS,
+        eligible: dead.members.len(),
+        included: dead.included,
+        more: dead.more,
+    })
+}
+
+/// Where facts are and what holds them up.
+pub(super) async fn why(pool: &PgPool, question: why::Question) -> Result<why::Explanation, Refused> {
+    if question.event_id.is_none() && question.key.is_none() {
+        return Err(Refused::Bad("`event_id` or `key` says what to look for".to_owned()));
+    }
+    Ok(why::explain(pool, &question).await?)
 }
 
 /// Reads all of it.

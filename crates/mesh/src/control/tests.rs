@@ -11,7 +11,8 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::clock::System;
-use crate::lifecycle::Check;
+use crate::delivery::{Delivery, Registry, SqlInbox};
+use crate::lifecycle::{Check, Lifecycle};
 use crate::{ServiceContext, schema};
 
 #[test]
@@ -36,7 +37,10 @@ async fn replica(client: &Client, pool: &PgPool) -> (Lifecycle, Uuid, JoinHandle
     let context = ServiceContext::new("shop", "1.2.3-rc.1", Arc::new(System));
     let instance = context.instance;
     let mesh = Mesh::new(pool.clone(), context, lifecycle.clone());
-    let serving = lifecycle.spawn("control", serve(client.clone(), mesh, lifecycle.clone()));
+    let inbox = SqlInbox::new(pool.clone(), Arc::clone(mesh.context()));
+    let delivery = Delivery::new(inbox, Arc::clone(mesh.context()), Duration::ZERO);
+    let redriver = Redriver::new(pool.clone(), Registry::default(), delivery);
+    let serving = lifecycle.spawn("control", serve(client.clone(), mesh, redriver));
     (lifecycle, instance, serving)
 }
 

@@ -7,6 +7,7 @@ use tokio::task::{JoinError, JoinHandle};
 
 use super::{Delivery, Ended, ErasedSubscriber, Inbox, Incoming};
 use crate::clock::jittered;
+use crate::dead_letter::Letter;
 use crate::failure::{Backoff, Failure};
 
 /// What one execution is about.
@@ -17,6 +18,8 @@ pub(crate) struct Execution {
     pub(crate) incoming: Arc<Incoming>,
     /// Which execution of this delivery it is: 1 is the first.
     pub(crate) attempt: u32,
+    /// The delivery did not arrive just now: it was kept as this dead letter.
+    pub(crate) letter: Option<Letter>,
 }
 
 /// Fresh tries after losing a race for the same rows, before it counts as a failed attempt.
@@ -31,10 +34,11 @@ pub(super) async fn execute<I: Inbox>(
     subscriber: &Arc<dyn ErasedSubscriber<I::Context>>,
     incoming: &Arc<Incoming>,
     attempt: u32,
+    letter: Option<Letter>,
 ) -> Ended {
     let mut tries = 0;
     loop {
-        let ended = guarded(delivery, subscriber, incoming, attempt).await;
+        let ended = guarded(delivery, subscriber, incoming, attempt, letter).await;
         tries += 1;
         match ended {
             Ended::Failed(Failure::Conflict(_)) if tries < CONFLICT_TRIES => {
@@ -53,13 +57,14 @@ async fn guarded<I: Inbox>(
     subscriber: &Arc<dyn ErasedSubscriber<I::Context>>,
     incoming: &Arc<Incoming>,
     attempt: u32,
+    letter: Option<Letter>,
 ) -> Ended {
     let timeout = subscriber.policy().timeout;
     let prepared = match Arc::clone(subscriber).prepare(incoming.raw(), attempt) {
         Ok(prepared) => prepared,
         Err(error) => return Ended::Undecodable(error),
     };
-    let execution = Execution { name: subscriber.name(), incoming: Arc::clone(incoming), attempt };
+    let execution = Execution { name: subscriber.name(), incoming: Arc::clone(incoming), attempt, letter };
     let running = delivery.running.enter(incoming.id(), subscriber.name());
     let work = delivery.inbox.clone().run(execution, prepared);
     let work = async move {

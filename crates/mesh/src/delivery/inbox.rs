@@ -79,7 +79,7 @@ pub(crate) enum Ended {
     Settled(Verdict),
     /// An earlier fact of the key is in the way.
     Behind(Uuid),
-    /// Another process may be executing the handler for this delivery.
+    /// Somebody else has it in work, or may have.
     Elsewhere,
     /// Something that is needed went away; nothing can be said about the message.
     Outage(String),

@@ -27,7 +27,7 @@ pub use verdict::{DeadReason, ParkReason, Retry, RetryCause, Verdict};
 
 use crate::clock::jittered;
 use crate::context::ServiceContext;
-use crate::dead_letter::{DeadLetter, State};
+use crate::dead_letter::{DeadLetter, Letter, State};
 use crate::failure::Failure;
 use execution::execute;
 use running::Executions;
@@ -87,6 +87,20 @@ impl<I: Inbox> Delivery<I> {
         verdict
     }
 
+    /// Runs the handler for a delivery that was kept; the caller has counted the execution and keeps what does not settle.
+    pub(crate) async fn redeliver(
+        &self,
+        subscriber: &Arc<dyn ErasedSubscriber<I::Context>>,
+        incoming: &Arc<Incoming>,
+        attempt: u32,
+        letter: Letter,
+    ) -> Ended {
+        if self.running.contains(incoming.id(), subscriber.name()) {
+            return Ended::Elsewhere;
+        }
+        execute(self, subscriber, incoming, attempt, Some(letter)).await
+    }
+
     /// A version that this build does not know shows in the headers alone: it is put off without counting anything, and
     /// parked when no build that knows it has come within the window.
     async fn newer_version(
@@ -134,7 +148,7 @@ impl<I: Inbox> Delivery<I> {
             Ok(metadata) => metadata,
             Err(error) => return self.undecodable(subscriber, incoming, attempt, error).await,
         };
-        let ended = execute(self, subscriber, incoming, attempt).await;
+        let ended = execute(self, subscriber, incoming, attempt, None).await;
         self.conclude(subscriber, incoming, metadata, attempt, ended).await
     }
 
@@ -162,7 +176,14 @@ impl<I: Inbox> Delivery<I> {
             Ended::Settled(verdict) => verdict,
             Ended::Behind(event) => {
                 let detail = format!("{event} of the same key is kept as a dead letter");
-                self.keep(name, incoming, attempt, &Outcome::Parked(ParkReason::Behind(event), detail)).await
+                // The handler was not entered.
+                self.keep(
+                    name,
+                    incoming,
+                    attempt.saturating_sub(1),
+                    &Outcome::Parked(ParkReason::Behind(event), detail),
+                )
+                .await
             }
             Ended::Undecodable(error) => self.undecodable(subscriber, incoming, attempt, &error).await,
             Ended::Elsewhere => self.running_already(),
@@ -265,7 +286,7 @@ impl Outcome {
 }
 
 /// An error with its causes on one line.
-fn describe(error: &dyn std::error::Error) -> String {
+pub(crate) fn describe(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

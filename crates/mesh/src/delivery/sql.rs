@@ -127,16 +127,24 @@ impl Execution {
 
     async fn in_transaction(&self, tx: &mut Tx, prepared: Box<dyn Prepared>) -> Result<Step, Failure> {
         let event_id = self.incoming.id();
-        match inbox::claim(tx, event_id, self.name, self.incoming.key()).await? {
+        let claim = match &self.letter {
+            None => inbox::claim(tx, event_id, self.name, self.incoming.key()).await?,
+            Some(letter) => letter.claim(tx, self.name, &self.incoming).await?,
+        };
+        match claim {
             Claim::Claimed => {}
             Claim::Duplicate => return Ok(Step::Stop(Ended::Settled(Verdict::Duplicate))),
             Claim::Behind(event) => return Ok(Step::Stop(Ended::Behind(event))),
+            Claim::Elsewhere => return Ok(Step::Stop(Ended::Elsewhere)),
         }
         failpoints::hit("consume.after_inbox_insert");
         let handled = prepared.run(tx).await?;
         failpoints::hit("consume.after_effect_before_outbox");
         if self.attempt > 1 {
             attempts::forget(tx, event_id, self.name).await?;
+        }
+        if let Some(letter) = &self.letter {
+            letter.settle(tx).await?;
         }
         if let Handled::NoEffect(reason) = handled {
             inbox::record_no_effect(tx, event_id, self.name, reason).await?;

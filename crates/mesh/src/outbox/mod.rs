@@ -1,8 +1,10 @@
 //! The transactional outbox: staging, and the statements on its tables. No publishing here; that is the relay's.
 
 mod insert;
+pub(crate) mod retry;
 mod staged;
 pub(crate) mod status;
+pub(crate) mod why;
 
 pub(crate) use insert::insert;
 pub use staged::PublishError;

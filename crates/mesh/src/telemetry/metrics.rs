@@ -121,6 +121,8 @@ pub fn stuck_flows(count: u64) {
 pub fn subscriber_declared(subscriber: &'static str, verdicts: &[&'static str]) {
     counter!(Metric::Duplicates.definition().name, "subscriber" => subscriber).increment(0);
     counter!(Metric::SequenceGaps.definition().name, "subscriber" => subscriber).increment(0);
+    counter!(Metric::Redriven.definition().name, "subscriber" => subscriber).increment(0);
+    counter!(Metric::RedriveFailures.definition().name, "subscriber" => subscriber).increment(0);
     for verdict in verdicts {
         counter!(Metric::Verdicts.definition().name, "verdict" => *verdict, "subscriber" => subscriber).increment(0);
     }
@@ -165,6 +167,26 @@ pub fn consumer_rebuilt(reason: &'static str) {
 pub fn dead_letters(parked: u64, dead: u64) {
     gauge!(Metric::DeadLetters.definition().name, "state" => "parked").set(exact(parked));
     gauge!(Metric::DeadLetters.definition().name, "state" => "dead").set(exact(dead));
+}
+
+/// Counts a dead letter that is settled after all.
+pub fn redriven(subscriber: &'static str) {
+    counter!(Metric::Redriven.definition().name, "subscriber" => subscriber).increment(1);
+}
+
+/// Counts an execution of a dead letter that failed again. Only subscribers of this build run, so the set is bounded.
+pub fn redrive_failed(subscriber: &'static str) {
+    counter!(Metric::RedriveFailures.definition().name, "subscriber" => subscriber).increment(1);
+}
+
+/// Counts dead letters that an operator gave up for good.
+pub fn discarded(letters: u64) {
+    add(Metric::Discarded, letters);
+}
+
+/// Counts facts that went back into the outbox.
+pub fn outbox_retried(facts: u64) {
+    add(Metric::OutboxRetried, facts);
 }
 
 /// Counts facts that the stream had lost and that were published again.

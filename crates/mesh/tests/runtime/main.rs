@@ -5,6 +5,7 @@
 
 mod consumer;
 mod crash;
+mod dead_letters;
 mod delivery;
 mod end_to_end;
 mod outbox;

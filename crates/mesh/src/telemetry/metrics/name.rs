@@ -85,6 +85,14 @@ metrics! {
         "Deliveries by how they ended";
     DeadLetters: Gauge "dead_letter_count" ["state"]
         "Deliveries that were parked or given up and wait for a person";
+    Redriven: Counter "dead_letter_redriven_total" ["subscriber"]
+        "Dead letters that were run again and are settled";
+    RedriveFailures: Counter "dead_letter_redrive_failures_total" ["subscriber"]
+        "Executions of dead letters that failed again";
+    Discarded: Counter "dead_letter_discarded_total" []
+        "Dead letters that an operator gave up for good";
+    OutboxRetried: Counter "outbox_retried_total" []
+        "Facts that the relay gave up and that an operator put back into the outbox";
     Republished: Counter "reconcile_republished_total" []
         "Facts that the stream had lost and that were published again";
     ReconcileFailures: Counter "reconcile_failures_total" []

@@ -64,6 +64,10 @@ fn every_metric_is_measured_with_its_labels() {
         consumer_in_flight(1);
         consumer_rebuilt("no_heartbeat");
         dead_letters(1, 2);
+        redriven("charge-customer");
+        redrive_failed("charge-customer");
+        discarded(4);
+        outbox_retried(1);
         republished(5);
         reconcile_failed();
         broker_connected(true);

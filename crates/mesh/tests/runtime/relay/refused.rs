@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use testkit::{NatsOptions, NatsUser};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::burst::{assert_ordered, ids_once};
+use crate::dead_letters::asking::Operator;
 use crate::probe::{Answered, Opened, SERVICE, service};
 use crate::world::{World, elapse};
 
@@ -46,18 +48,22 @@ async fn a_row_that_cannot_be_sent_dies_alone_and_its_key_waits_until_it_is_redr
     assert_eq!(on_stream(&world, 1).await, 0, "the later facts of the key wait");
     assert_eq!(world.count("select count(*) from mesh.outbox").await, 3);
 
-    sqlx::query(
-        "with redriven as (delete from mesh.outbox_dead returning *)
-         insert into mesh.outbox (bucket_group, seq, event_id, subject, event_type, partition_key, key_version, headers,
-                                  payload, occurred_at, created_at)
-         overriding system value
-         select bucket_group, seq, event_id, subject, event_type, partition_key, key_version,
-                (select headers from mesh.outbox where seq = 3), payload, occurred_at, created_at
-         from redriven",
-    )
-    .execute(world.pool())
-    .await
-    .unwrap();
+    let operator = Operator::of(&world).await;
+    let why = operator.ask("outbox.why", json!({ "key": Uuid::from_u128(1) })).await;
+    let causes: Vec<_> = why["facts"].as_array().unwrap().iter().map(|fact| fact["cause"].as_str().unwrap()).collect();
+    assert_eq!(causes, ["given_up", "behind_given_up", "behind_given_up", "behind_given_up"], "{why}");
+    assert_eq!(why["facts"][3]["held_by"], why["facts"][0]["event_id"]);
+    sqlx::query("update mesh.outbox_dead set headers = (select headers from mesh.outbox where seq = 3)")
+        .execute(world.pool())
+        .await
+        .unwrap();
+    let preview = operator.ask("outbox.preview", json!({})).await;
+    assert_eq!(preview["eligible"], 1, "{preview}");
+    let order = Operator::order(&preview, 1);
+    for _ in 0..2 {
+        let done = operator.ask("outbox.retry", order.clone()).await;
+        assert_eq!(done["outcomes"], json!({ "returned": 1 }), "{done}");
+    }
     world.until_published().await;
     let stored = world.stored().await;
     assert_eq!(stored.len(), 7);

@@ -1,0 +1,73 @@
+//! What can be asked.
+
+use uuid::Uuid;
+
+/// The verbs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    /// How is this process? Every replica answers, so whoever asks collects several answers.
+    Status,
+    /// How is the outbox of the service? It is one for all replicas, so any one of them answers; likewise below.
+    Outbox,
+    OutboxWhy,
+    OutboxPreview,
+    OutboxRetry,
+    DeadList,
+    DeadShow,
+    DeadPreview,
+    DeadRedrive,
+    DeadDiscard,
+    OperationList,
+    OperationShow,
+    OperationStop,
+}
+
+impl Verb {
+    pub(super) const ALL: [Self; 13] = [
+        Self::Status,
+        Self::Outbox,
+        Self::OutboxWhy,
+        Self::OutboxPreview,
+        Self::OutboxRetry,
+        Self::DeadList,
+        Self::DeadShow,
+        Self::DeadPreview,
+        Self::DeadRedrive,
+        Self::DeadDiscard,
+        Self::OperationList,
+        Self::OperationShow,
+        Self::OperationStop,
+    ];
+
+    /// The end of the subject.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Outbox => "outbox",
+            Self::OutboxWhy => "outbox.why",
+            Self::OutboxPreview => "outbox.preview",
+            Self::OutboxRetry => "outbox.retry",
+            Self::DeadList => "dead.list",
+            Self::DeadShow => "dead.show",
+            Self::DeadPreview => "dead.preview",
+            Self::DeadRedrive => "dead.redrive",
+            Self::DeadDiscard => "dead.discard",
+            Self::OperationList => "operation.list",
+            Self::OperationShow => "operation.show",
+            Self::OperationStop => "operation.stop",
+        }
+    }
+
+    /// The name in the services framework, which knows no dots.
+    pub(super) fn endpoint(self) -> String {
+        self.name().replace('.', "-")
+    }
+
+    /// Among those who listen in one queue group, one hears the question.
+    pub(super) fn queue_group(self, instance: Uuid) -> String {
+        match self {
+            Self::Status => instance.to_string(),
+            _ => "any".to_owned(),
+        }
+    }
+}
