@@ -7,6 +7,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::clock::SharedClock;
+use crate::ops::Ops;
 
 /// Identity and shared signals of one service process.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub struct ServiceContext {
     pub clock: SharedClock,
     /// Wakes the relay after a commit.
     pub wake: Wake,
+    /// What outsiders are told about the process.
+    pub ops: Ops,
 }
 
 impl ServiceContext {
@@ -28,7 +31,7 @@ impl ServiceContext {
     #[must_use]
     pub fn new(name: &'static str, build: &'static str, clock: SharedClock) -> Arc<Self> {
         let instance = clock.draw_id();
-        Arc::new(Self { name, build, instance, clock, wake: Wake::default() })
+        Arc::new(Self { name, build, instance, clock, wake: Wake::default(), ops: Ops::default() })
     }
 }
 

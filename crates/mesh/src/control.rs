@@ -5,6 +5,7 @@
 //! written down, done by whichever replica comes to it, and asked about with `operation.show`.
 
 mod dead;
+mod explain;
 pub(crate) mod kv;
 mod operation;
 mod outbox;
@@ -95,6 +96,7 @@ impl Desk {
         match verb {
             Verb::Status => encode(&Status::of(&self.mesh)),
             Verb::Outbox => self.content(outbox::look(self.mesh.pool()).await?),
+            Verb::Explain => self.content(explain::look(self.mesh.pool(), request::read(body)?).await?),
             Verb::OutboxWhy => self.content(outbox::why(self.mesh.pool(), request::read(body)?).await?),
             Verb::OutboxPreview => self.content(outbox::preview(self.mesh.pool(), request::read(body)?).await?),
             Verb::OutboxRetry => self.content(operation::retry(&self.mesh, request::read(body)?).await?),

@@ -21,6 +21,7 @@ use crate::dead_letter::Redriver;
 use crate::delivery::{Delivery, Registry, SqlInbox};
 use crate::lifecycle::{Check, Lifecycle};
 use crate::mesh::Mesh;
+use crate::ops::{self, Beat};
 use crate::relay::Relay;
 use crate::service::Service;
 use crate::telemetry::Telemetry;
@@ -158,6 +159,8 @@ fn spawn(
     }
     lifecycle.spawn("wake", wake::run(Arc::clone(broker), Arc::clone(context), soft.clone()));
     lifecycle.spawn("upkeep", upkeep::run(mesh.clone(), Arc::clone(broker)));
+    let heard = if role == Role::Serve { service.registry.clone() } else { Registry::default() };
+    lifecycle.spawn("ops", ops::run(Beat::new(context, lifecycle, broker, Some(mesh.pool().clone()), &heard)));
     let routes = if role == Role::Serve { service.routes } else { axum::Router::new() };
     let openapi = service.openapi.filter(|_| role == Role::Serve);
     let router = http::router(lifecycle.readiness(), routes.with_state(mesh.clone()), openapi, exposition);

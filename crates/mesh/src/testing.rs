@@ -71,6 +71,12 @@ impl Running {
         self.address
     }
 
+    /// What its handlers share.
+    #[must_use]
+    pub fn mesh(&self) -> &Mesh {
+        &self.mesh
+    }
+
     /// Commits one transaction that publishes these facts, as an operation named `test` would; each fact's key must be a
     /// UUID.
     ///

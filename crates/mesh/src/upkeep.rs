@@ -7,6 +7,7 @@ use sqlx::PgPool;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::broker::Broker;
+use crate::context::ServiceContext;
 use crate::lifecycle::{Check, Lifecycle};
 use crate::mesh::Mesh;
 use crate::outbox::status;
@@ -40,7 +41,7 @@ pub(crate) async fn run(mesh: Mesh, broker: Arc<Broker>) {
             ensure_partitions(mesh.pool()).await;
         }
         check_broker(&broker, &lifecycle).await;
-        if !answers_in_time(mesh.pool(), &lifecycle).await {
+        if !answers_in_time(&mesh, &lifecycle).await {
             return;
         }
     }
@@ -74,8 +75,8 @@ pub(crate) async fn check_broker(broker: &Broker, lifecycle: &Lifecycle) {
 
 /// Asks the database, and ends the process when it gives neither answer nor error: its connections are half-open, and only
 /// new ones help. What was in flight is delivered again.
-async fn answers_in_time(pool: &PgPool, lifecycle: &Lifecycle) -> bool {
-    let mut check = tokio::spawn(check_database(pool.clone(), lifecycle.clone()));
+async fn answers_in_time(mesh: &Mesh, lifecycle: &Lifecycle) -> bool {
+    let mut check = tokio::spawn(check_database(mesh.pool().clone(), lifecycle.clone(), Arc::clone(mesh.context())));
     if tokio::time::timeout(DATABASE_SILENCE_MAX, &mut check).await.is_ok() {
         return true;
     }
@@ -85,11 +86,12 @@ async fn answers_in_time(pool: &PgPool, lifecycle: &Lifecycle) -> bool {
 }
 
 /// Takes the gauges of the outbox and of the dead letters, which shows whether the database answers.
-async fn check_database(pool: PgPool, lifecycle: Lifecycle) {
+async fn check_database(pool: PgPool, lifecycle: Lifecycle, context: Arc<ServiceContext>) {
     metrics::pool_connections(pool.size(), u32::try_from(pool.num_idle()).unwrap_or(u32::MAX));
     match status::gauges(&pool).await {
         Ok(gauges) => {
             lifecycle.readiness().holds(Check::Database);
+            context.ops.outbox(gauges);
             metrics::outbox_pending(gauges.pending, gauges.oldest);
             metrics::outbox_failed(gauges.failed);
             metrics::dead_letters(gauges.parked, gauges.dead);

@@ -8,6 +8,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::catalogue::json_files;
 use crate::outcome::Failure;
 
 /// The configuration of a stream or a consumer, member for member as the JetStream API takes it.
@@ -16,8 +17,10 @@ pub type Config = Map<String, Value>;
 /// What `nats/` declares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
-    /// The one stream.
+    /// The one stream of facts.
     pub stream: Config,
+    /// Streams beside it by name, which nobody's facts depend on.
+    pub side_streams: BTreeMap<String, Config>,
     /// Its durable consumers by name.
     pub consumers: BTreeMap<String, Config>,
     /// Who may connect, and what each may do.
@@ -73,7 +76,8 @@ impl Declaration {
         let stream: Config = read(&directory.join("stream.json"))?;
         name_of(&stream).context("stream.json")?;
         let users: Users = read(&directory.join("users.json"))?;
-        Ok(Self { stream, consumers: read_consumers(&directory.join("consumers"))?, users: users.users })
+        let side_streams = read_side_streams(&directory.join("streams"))?;
+        Ok(Self { stream, side_streams, consumers: read_consumers(&directory.join("consumers"))?, users: users.users })
     }
 
     /// The name of the stream.
@@ -96,6 +100,23 @@ pub fn directory(chosen: Option<&Path>) -> anyhow::Result<PathBuf> {
         .into_iter()
         .find(|directory| directory.join("stream.json").is_file())
         .ok_or_else(|| Failure::usage("there is no nats/stream.json here: name the folder with --dir"))
+}
+
+/// None is declared where there is no such folder.
+fn read_side_streams(directory: &Path) -> anyhow::Result<BTreeMap<String, Config>> {
+    let mut streams = BTreeMap::new();
+    if !directory.is_dir() {
+        return Ok(streams);
+    }
+    for path in json_files(directory)? {
+        let config: Config = read(&path)?;
+        let name = name_of(&config).with_context(|| path.display().to_string())?.to_owned();
+        if path.file_stem().is_none_or(|stem| stem != name.as_str()) {
+            return Err(Failure::usage(format!("{} declares the stream {name}: rename one", path.display())));
+        }
+        streams.insert(name, config);
+    }
+    Ok(streams)
 }
 
 fn read_consumers(directory: &Path) -> anyhow::Result<BTreeMap<String, Config>> {

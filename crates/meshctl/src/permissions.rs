@@ -53,6 +53,7 @@ fn service(entry: &ServiceEntry, stream: &str) -> User {
     }
     publish.push(format!("mesh.wake.{name}"));
     publish.push(format!("mesh.ops.{name}"));
+    publish.push(format!("mesh.ops.{name}.events"));
     let subscribe = vec![
         format!("{}.>", inbox_prefix(name)),
         format!("mesh.wake.{name}"),

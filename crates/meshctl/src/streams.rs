@@ -90,7 +90,7 @@ pub fn load(directory: Option<&Path>) -> anyhow::Result<Declaration> {
 /// # Errors
 /// When the server cannot be asked.
 pub async fn plan(broker: &Broker, declaration: &Declaration) -> anyhow::Result<Plan> {
-    Ok(Plan::new(declaration, &live(broker, declaration.stream_name()).await?))
+    Ok(Plan::new(declaration, &live(broker, declaration).await?))
 }
 
 /// Makes the server what is declared, or does nothing when a part of it would lose something.
@@ -105,7 +105,10 @@ pub async fn apply(broker: &Broker, declaration: &Declaration) -> anyhow::Result
     let stream = declaration.stream_name();
     for asset in plan.assets.iter().filter(|asset| asset.action != Action::None) {
         let done = match asset.kind {
-            AssetKind::Stream => apply_stream(broker, asset, &declaration.stream).await,
+            AssetKind::Stream => {
+                let config = declaration.side_streams.get(&asset.name).unwrap_or(&declaration.stream);
+                apply_stream(broker, asset, config).await
+            }
             AssetKind::Consumer => apply_consumer(broker, stream, asset, &declaration.consumers[&asset.name]).await,
         };
         done.map_err(|error| error.during(asset))?;
@@ -138,13 +141,17 @@ async fn apply_consumer(
 ///
 /// # Errors
 /// When it cannot be asked.
-pub async fn live(broker: &Broker, stream: &str) -> anyhow::Result<Live> {
-    let info = match broker.api(&format!("STREAM.INFO.{stream}"), &json!({})).await {
-        Ok(info) => info,
-        Err(error) if error.is_not_found() => return Ok(Live::default()),
-        Err(error) => return Err(error.during(format!("cannot look at the stream {stream}"))),
-    };
-    let mut live = Live { stream: info["config"].as_object().cloned(), ..Live::default() };
+pub async fn live(broker: &Broker, declaration: &Declaration) -> anyhow::Result<Live> {
+    let stream = declaration.stream_name();
+    let mut live = Live { stream: live_stream(broker, stream).await?, ..Live::default() };
+    for name in declaration.side_streams.keys() {
+        if let Some(config) = live_stream(broker, name).await? {
+            live.side_streams.insert(name.clone(), config);
+        }
+    }
+    if live.stream.is_none() {
+        return Ok(live);
+    }
     for consumer in consumers(broker, stream).await? {
         // One without a durable name is somebody's passing glance: a reader of ours, an observer.
         if let (Some(name), Some(config)) =
@@ -154,6 +161,15 @@ pub async fn live(broker: &Broker, stream: &str) -> anyhow::Result<Live> {
         }
     }
     Ok(live)
+}
+
+/// The configuration of a stream, if there is one.
+async fn live_stream(broker: &Broker, name: &str) -> anyhow::Result<Option<Config>> {
+    match broker.api(&format!("STREAM.INFO.{name}"), &json!({})).await {
+        Ok(info) => Ok(info["config"].as_object().cloned()),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error.during(format!("cannot look at the stream {name}"))),
+    }
 }
 
 /// What the server knows about each consumer of the stream, ephemeral ones included.

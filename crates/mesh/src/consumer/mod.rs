@@ -103,6 +103,7 @@ impl<I: Inbox> Consumer<I> {
             let warm_at = self.lanes.warm_up(Instant::now());
             self.start_workers();
             metrics::consumer_in_flight(self.lanes.running() as u64);
+            self.delivery.context.ops.in_flight(self.lanes.running() as u64);
             tokio::select! {
                 () = soft.cancelled() => {}
                 next = next(&mut self.pull, &self.broker) => self.follow(next).await,

@@ -140,8 +140,16 @@ fn span(subscriber: &str, incoming: &Incoming) -> tracing::Span {
 /// One line and one count per verdict.
 fn report<I>(delivery: &Delivery<I>, subscriber: &'static str, incoming: &Incoming, verdict: &Verdict) {
     metrics::verdict(verdict.label(), subscriber);
+    let ops = &delivery.context.ops;
+    if verdict.is_settled() {
+        ops.settled(incoming.id(), subscriber);
+    }
     match verdict {
-        Verdict::Duplicate => metrics::duplicate(subscriber),
+        Verdict::Duplicate => {
+            metrics::duplicate(subscriber);
+            ops.duplicate(subscriber);
+        }
+        Verdict::NoEffect(reason) => ops.skipped(subscriber, reason),
         Verdict::Compensated(action) => metrics::compensated(action),
         _ => {}
     }

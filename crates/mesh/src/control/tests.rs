@@ -145,3 +145,58 @@ async fn a_request_that_cannot_be_answered_says_why() {
     });
     assert_eq!(refused.await.unwrap(), "500");
 }
+
+#[tokio::test]
+async fn a_question_about_facts_and_keys_is_answered_by_what_is_durable() {
+    let (database, nats) = shop().await;
+    let client = nats.admin().await.unwrap();
+    let _replica = replica(&client, database.pool()).await;
+    let id = Uuid::from_u128;
+    let rows = format!(
+        "insert into mesh.inbox (event_id, subscriber, no_effect)
+         values ('{0}', 'charge', null), ('{1}', 'charge', 'already_paid'), ('{2}', 'charge', 'dead_letter'),
+                ('{3}', 'charge', 'dead_letter');
+         insert into mesh.dead_letter (subscriber, event_id, event_type, partition_key, state, reason, detail, attempts,
+                                       behind_event, subject, headers, payload, stream_sequence, build)
+         values ('charge', '{2}', 't', 'k', 'dead', 'rejected', 'no such account', 5, null, 's', '[]', '', 3, 'b'),
+                ('charge', '{3}', 't', 'k', 'parked', 'behind', 'x', 1, '{2}', 's', '[]', '', 4, 'b');
+         insert into mesh.delivery_attempt (event_id, subscriber, attempts, history)
+         values ('{4}', 'charge', 2, '[{{\"error\": \"old\"}}, {{\"error\": \"deadlock\"}}]'), ('{0}', 'charge', 1, '[]');
+         insert into mesh.outbox (bucket_group, event_id, subject, event_type, partition_key, key_version, headers, payload,
+                                  created_at, attempts, last_error)
+         values ({group}, '{5}', 's', 'shop.paid.v1', 'k1', 1, '[]', '', now() - interval '10 s', 2, 'no stream'),
+                ({group}, '{6}', 's', 'shop.paid.v1', 'k2', 1, '[]', '', now(), 0, null);",
+        id(1),
+        id(2),
+        id(3),
+        id(4),
+        id(5),
+        id(6),
+        id(7),
+        group = crate::outbox::bucket_group(envelope::bucket("k1")),
+    );
+    sqlx::raw_sql(AssertSqlSafe(rows)).execute(database.pool()).await.unwrap();
+    let question = json!({ "events": (1..=9).map(id).collect::<Vec<_>>(), "keys": ["k1"] });
+    let answer: Value = wait::until("an answer", Duration::from_secs(20), || async {
+        let asked = client.request("mesh.ctl.shop.explain", question.to_string().into()).await;
+        asked.map_err(|error| error.to_string()).map(|reply| serde_json::from_slice(&reply.payload).unwrap())
+    })
+    .await
+    .unwrap();
+    let deliveries = answer["deliveries"].as_array().unwrap();
+    let states: Vec<_> = deliveries.iter().map(|delivery| delivery["state"].as_str().unwrap()).collect();
+    // Nothing is said about what was not begun; an attempt that is left over says nothing about what is settled.
+    assert_eq!(states, ["handled", "no_effect", "dead", "parked", "retrying"], "{answer}");
+    assert_eq!(deliveries[1]["reason"], "already_paid");
+    assert_eq!((&deliveries[2]["reason"], &deliveries[2]["error"]), (&json!("rejected"), &json!("no such account")));
+    assert_eq!(deliveries[3]["behind"], id(3).to_string());
+    assert_eq!((&deliveries[4]["attempts"], &deliveries[4]["error"]), (&json!(2), &json!("deadlock")));
+    let [waiting] = &answer["unpublished"].as_array().unwrap()[..] else { panic!("{answer}") };
+    assert_eq!(
+        (&waiting["key"], &waiting["dead"], &waiting["error"]),
+        (&json!("k1"), &json!(false), &json!("no stream"))
+    );
+    assert!(waiting["waiting_seconds"].as_f64().unwrap() >= 10.0);
+    let refused = client.request("mesh.ctl.shop.explain", "{".into()).await.unwrap();
+    assert!(refused.headers.unwrap().get("Nats-Service-Error-Code").is_some());
+}

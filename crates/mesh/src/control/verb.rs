@@ -9,6 +9,8 @@ pub(super) enum Verb {
     Status,
     /// How is the outbox of the service? It is one for all replicas, so any one of them answers; likewise below.
     Outbox,
+    /// How did these facts get on with their subscribers, and what of these keys waits to be published?
+    Explain,
     OutboxWhy,
     OutboxPreview,
     OutboxRetry,
@@ -23,9 +25,10 @@ pub(super) enum Verb {
 }
 
 impl Verb {
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Status,
         Self::Outbox,
+        Self::Explain,
         Self::OutboxWhy,
         Self::OutboxPreview,
         Self::OutboxRetry,
@@ -44,6 +47,7 @@ impl Verb {
         match self {
             Self::Status => "status",
             Self::Outbox => "outbox",
+            Self::Explain => "explain",
             Self::OutboxWhy => "outbox.why",
             Self::OutboxPreview => "outbox.preview",
             Self::OutboxRetry => "outbox.retry",

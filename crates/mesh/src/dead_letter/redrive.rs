@@ -15,6 +15,7 @@ use super::signature::signature;
 use crate::clock::jittered;
 use crate::delivery::{DeadReason, Delivery, Ended, ErasedSubscriber, Incoming, ParkReason, Registry, Verdict};
 use crate::failure::Failure;
+use crate::ops::OpsEvent;
 use crate::subscriber::Policy;
 use crate::telemetry::metrics;
 
@@ -111,6 +112,8 @@ impl Redriver {
             }
             Ended::Settled(verdict) => {
                 report(letter, kept, subscriber.name(), &verdict);
+                let operation = letter.item.map(|item| item.operation_id);
+                self.tell(OpsEvent::redriven(subscriber.name(), kept.event_id, operation));
                 self.released.notify_one();
                 Ok(End::Settled)
             }
@@ -156,7 +159,14 @@ impl Redriver {
         );
         metrics::redrive_failed(name);
         let is_recorded = letter.fail(&self.pool, &failed, self.delivery.context.build).await?;
+        let operation = letter.item.map(|item| item.operation_id);
+        self.tell(OpsEvent::redrive_failed(name, kept.event_id, operation, &failed.detail));
         Ok(if is_recorded { End::Failed } else { End::Again { counted: true } })
+    }
+
+    fn tell(&self, event: OpsEvent) {
+        let context = &self.delivery.context;
+        context.ops.emit(context.clock.now(), event);
     }
 
     /// Writes down that the process that ran the letter has ended in the middle. Nothing is lost by it: its transaction is

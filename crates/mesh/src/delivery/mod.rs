@@ -9,6 +9,7 @@ mod incoming;
 mod registry;
 mod running;
 mod sql;
+mod telling;
 mod verdict;
 
 use std::sync::Arc;
@@ -114,6 +115,7 @@ impl<I: Inbox> Delivery<I> {
         }
         if incoming.waited() < self.newer_version_wait {
             let after = jittered(NEWER_VERSION_DELAY, &*self.context.clock);
+            telling::newer_version(&self.context, &**subscriber, incoming, after);
             return Some(Verdict::Retry(Retry { after, cause: RetryCause::NewerVersion }));
         }
         let error = DecodeError::NewerMajor { got, known };
@@ -218,6 +220,7 @@ impl<I: Inbox> Delivery<I> {
             return self.keep(subscriber.name(), incoming, attempt, &outcome).await;
         }
         let after = jittered(policy.backoff.delay(attempt), &*self.context.clock);
+        telling::retrying(&self.context, subscriber.name(), incoming, (attempt, policy.attempts_max), after, error);
         Verdict::Retry(Retry { after, cause: RetryCause::Failure })
     }
 
@@ -245,7 +248,7 @@ impl<I: Inbox> Delivery<I> {
         match self.inbox.keep(&letter).await {
             Ok(false) => Verdict::Duplicate,
             Ok(true) => {
-                tracing::error!(subscriber, event = %incoming.id(), reason, detail, "the delivery is kept as a dead letter");
+                telling::kept(&self.context, &letter, incoming);
                 outcome.verdict()
             }
             Err(error) => self.unavailable(&error),

@@ -19,6 +19,7 @@ use crate::context::ServiceContext;
 use crate::control;
 use crate::delivery::Delivery;
 use crate::lifecycle::{Check, Lifecycle};
+use crate::ops::{self, Beat};
 use crate::process::{answer_control, check_durable, until_stopped};
 use crate::{http, telemetry};
 
@@ -83,6 +84,8 @@ fn spawn(
     let answering = (Arc::clone(context), lifecycle.clone());
     let serve = move |client| control::kv::serve(client, Arc::clone(&answering.0), answering.1.clone());
     lifecycle.spawn("control", answer_control(Arc::clone(broker), Arc::clone(context), lifecycle.clone(), serve));
+    let beat = Beat::new(context, lifecycle, broker, None, &service.registry);
+    lifecycle.spawn("ops", ops::run(beat));
     let inbox = KvInbox::new(Arc::clone(broker), Arc::clone(context), service.execution_max());
     let buckets = declared::Buckets::of(&service);
     lifecycle.spawn("upkeep", upkeep::run(buckets, inbox.clone(), Arc::clone(broker), lifecycle.clone()));

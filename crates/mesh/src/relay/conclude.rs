@@ -64,6 +64,7 @@ impl Relay {
         self.reader.give_back(given_back);
         if let Some((_, why)) = unknown.first() {
             metrics::relay_failed("unknown");
+            self.context.ops.relay_trouble(self.context.clock.now(), why);
             tracing::warn!(rows = unknown.len(), why, "the outcome of publishes is unknown; they are sent again");
         }
         if end == RoundEnd::Partly {
@@ -79,6 +80,7 @@ impl Relay {
     /// A row that the broker refused: counted, held back with its key, put aside after the attempts.
     async fn refuse(&mut self, row: &Row, why: &str) -> Result<(), TurnError> {
         metrics::relay_failed("refused");
+        self.context.ops.relay_trouble(self.context.clock.now(), why);
         let attempts = row.attempts + 1;
         tracing::error!(event = %row.event_id, subject = row.subject, attempts, why, "the broker refused a fact");
         if attempts >= ATTEMPTS_MAX {

@@ -87,6 +87,11 @@ pub fn relay_failed(reason: &'static str) {
     counter!(Metric::RelayFailures.definition().name, "reason" => reason).increment(1);
 }
 
+/// Counts operational events that nobody was told.
+pub fn ops_events_dropped(events: u64) {
+    counter!(Metric::OpsEventsDropped.definition().name).increment(events);
+}
+
 /// Sets how many bucket groups this process publishes.
 pub fn relay_leases(count: u64) {
     set(Metric::RelayLeases, exact(count));

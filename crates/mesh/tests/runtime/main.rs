@@ -8,6 +8,7 @@ mod crash;
 mod dead_letters;
 mod delivery;
 mod end_to_end;
+mod ops;
 mod outbox;
 mod probe;
 mod relay;

@@ -37,5 +37,5 @@ fn a_service_that_hears_nothing_gets_no_consumer() {
     let entry = json!({ "service": "clock", "facts": [], "reactions": [] });
     let entry: ServiceEntry = serde_json::from_value(entry).unwrap();
     let clock = &users(&[entry], "EVT").users[0];
-    assert_eq!(clock.permissions.publish.allow, ["mesh.wake.clock", "mesh.ops.clock"]);
+    assert_eq!(clock.permissions.publish.allow, ["mesh.wake.clock", "mesh.ops.clock", "mesh.ops.clock.events"]);
 }

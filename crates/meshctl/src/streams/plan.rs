@@ -14,6 +14,8 @@ use crate::declaration::{Config, Declaration};
 pub struct Live {
     /// The configuration of the stream, if there is one.
     pub stream: Option<Config>,
+    /// The configurations of the declared streams beside it, those that there are, by name.
+    pub side_streams: BTreeMap<String, Config>,
     /// The configurations of its durable consumers by name.
     pub consumers: BTreeMap<String, Config>,
 }
@@ -21,7 +23,7 @@ pub struct Live {
 /// The difference between the declaration and the server.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plan {
-    /// The stream first, then its declared consumers by name.
+    /// The stream first, then those beside it, then its declared consumers by name.
     pub assets: Vec<AssetPlan>,
     /// Durable consumers that nobody declared. They are reported and left alone.
     pub unknown_consumers: Vec<String>,
@@ -80,13 +82,17 @@ impl Plan {
     /// Compares.
     pub fn new(declaration: &Declaration, live: &Live) -> Self {
         let stream = asset(AssetKind::Stream, declaration.stream_name(), &declaration.stream, live.stream.as_ref());
+        let beside = declaration
+            .side_streams
+            .iter()
+            .map(|(name, declared)| asset(AssetKind::Stream, name, declared, live.side_streams.get(name)));
         let consumers = declaration
             .consumers
             .iter()
             .map(|(name, declared)| asset(AssetKind::Consumer, name, declared, live.consumers.get(name)));
         let undeclared = live.consumers.keys().filter(|name| !declaration.consumers.contains_key(*name));
         Self {
-            assets: std::iter::once(stream).chain(consumers).collect(),
+            assets: std::iter::once(stream).chain(beside).chain(consumers).collect(),
             unknown_consumers: undeclared.cloned().collect(),
         }
     }

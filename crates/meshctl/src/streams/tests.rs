@@ -27,7 +27,7 @@ fn as_reported() -> Live {
         consumer.insert("metadata".into(), notes.clone());
         consumer["filter_subjects"].as_array_mut().unwrap().reverse();
     }
-    Live { stream: Some(stream), consumers }
+    Live { stream: Some(stream), side_streams: declaration.side_streams, consumers }
 }
 
 fn verdict(kind: AssetKind, field: &str, live: &Value, declared: &Value) -> &'static str {
@@ -49,6 +49,26 @@ fn the_declared_stream_is_the_one_of_the_design() {
     });
     for (field, value) in expected.as_object().unwrap() {
         assert_eq!(stream.get(field), Some(value), "{field}");
+    }
+}
+
+/// Old news makes room for new, within a week and a size that nobody notices; no fact is among it.
+#[test]
+fn operational_events_are_kept_apart_from_facts() {
+    const DAY: u64 = 24 * 60 * 60 * 1_000_000_000;
+    let declaration = declared();
+    let ops = &declaration.side_streams["OPS"];
+    let expected = json!({
+        "subjects": ["mesh.ops.*.events"], "storage": "file", "retention": "limits", "discard": "old", "max_age": 7 * DAY,
+    });
+    for (field, value) in expected.as_object().unwrap() {
+        assert_eq!(ops.get(field), Some(value), "{field}");
+    }
+    assert!(ops["max_bytes"].as_u64().unwrap() <= 100 * 1024 * 1024);
+    // Whoever may say an event has somebody to keep it.
+    for entry in events::catalogue::services().unwrap() {
+        let users = crate::permissions::users(std::slice::from_ref(&entry), "EVT").users;
+        assert!(users[0].permissions.publish.allow.contains(&format!("mesh.ops.{}.events", entry.service)));
     }
 }
 
@@ -76,8 +96,7 @@ fn what_a_server_adds_by_itself_is_no_drift() {
 #[test]
 fn an_empty_server_gets_everything() {
     let plan = Plan::new(&declared(), &Live::default());
-    let expected =
-        "stream EVT: create\nconsumer inventory: create\nconsumer orders: create\nconsumer payments: create\n";
+    let expected = "stream EVT: create\nstream OPS: create\nconsumer inventory: create\nconsumer orders: create\nconsumer payments: create\n";
     assert_eq!(plan.to_string(), expected);
     assert!(plan.changes_anything() && plan.refused().next().is_none());
 }
@@ -95,6 +114,7 @@ fn drift_is_told_field_by_field() {
 stream EVT: update
   discard: \"old\" -> \"new\"
     refused: a full stream would delete facts instead of refusing new ones, or the other way round
+stream OPS: as declared
 consumer inventory: as declared
 consumer orders: as declared
 consumer payments: update

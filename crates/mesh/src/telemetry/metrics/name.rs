@@ -95,6 +95,8 @@ metrics! {
         "Facts that the relay gave up and that an operator put back into the outbox";
     Republished: Counter "reconcile_republished_total" []
         "Facts that the stream had lost and that were published again";
+    OpsEventsDropped: Counter "ops_events_dropped_total" []
+        "Operational events that could not be told to anybody";
     ReconcileFailures: Counter "reconcile_failures_total" []
         "Comparisons of the outbox with the stream that could not be finished";
     SequenceGaps: Counter "key_sequence_gap_total" ["subscriber"]
