@@ -7,6 +7,7 @@ use crate::demo::Demo;
 use crate::dev::Dev;
 use crate::doctor::Doctor;
 use crate::graph::Draw;
+use crate::load::Load;
 use crate::order::PlaceOrder;
 use crate::outcome::{EXIT_CODES, Outcome};
 use crate::output::Format;
@@ -35,7 +36,9 @@ enum Verb {
     Demo(Demo),
     /// Place an order
     Order(PlaceOrder),
-    /// What happened to an order
+    /// Orders at a steady rate, and how they end; ends with 1 unless each ends as it was meant
+    Load(Load),
+    /// What happened to orders, and why they do not go on
     #[command(subcommand)]
     Flows(flows::Verb),
     /// Who says what because of what: drawn, or checked
@@ -76,6 +79,7 @@ impl Cli {
             Verb::Dev(dev) => dev.run(selection.state_dir, format).await,
             Verb::Demo(demo) => demo.run(format).await,
             Verb::Order(order) => order.run(&selection, format).await,
+            Verb::Load(load) => load.run(&selection, format).await,
             Verb::Outbox(verb) => outbox::run(verb, &selection.resolve()?, format).await,
             Verb::Dead(verb) => dead::run(verb, &selection.resolve()?, format).await,
             Verb::Flows(verb) => flows::run(verb, &selection.resolve()?, format).await,

@@ -54,6 +54,38 @@ pub fn say(text: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
+/// A line on standard error that changes: in place on a terminal, else one line every few seconds.
+#[derive(Debug, Default)]
+pub struct Live {
+    shown: bool,
+    told: Option<tokio::time::Instant>,
+}
+
+impl Live {
+    /// How often a reader that is no terminal is told.
+    const TOLD_EVERY: std::time::Duration = std::time::Duration::from_secs(5);
+
+    /// Shows the line.
+    pub fn show(&mut self, text: impl Display) {
+        if io::stderr().is_terminal() {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K{text}");
+            self.shown = true;
+        } else if self.told.is_none_or(|told| told.elapsed() >= Self::TOLD_EVERY) {
+            self.told = Some(tokio::time::Instant::now());
+            say(text);
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if self.shown {
+            // Back to the first column, the line erased.
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+}
+
 /// A count on standard error that is overwritten in place; silent where standard error is no terminal.
 #[derive(Debug)]
 pub struct Progress {

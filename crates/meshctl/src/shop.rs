@@ -1,5 +1,6 @@
 //! The shop over HTTP, as one of its clients.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ pub struct Shop {
 enum Place {
     Mesh(Target),
     Orders(String),
+    Urls(BTreeMap<String, String>),
 }
 
 /// What is ordered. Amounts are minor units.
@@ -100,6 +102,14 @@ impl Shop {
     /// When no HTTP client can be made.
     pub fn at(orders_url: &str) -> anyhow::Result<Self> {
         Ok(Self { http: client()?, place: Place::Orders(orders_url.trim_end_matches('/').to_owned()) })
+    }
+
+    /// A client that knows where these services are.
+    ///
+    /// # Errors
+    /// When no HTTP client can be made.
+    pub fn among(urls: BTreeMap<String, String>) -> anyhow::Result<Self> {
+        Ok(Self { http: client()?, place: Place::Urls(urls) })
     }
 
     /// Places an order.
@@ -232,6 +242,10 @@ impl Shop {
     fn base(&self, service: &str) -> anyhow::Result<&str> {
         match &self.place {
             Place::Mesh(target) => target.http_url(service),
+            Place::Urls(urls) => {
+                let url = urls.get(service).map(String::as_str);
+                url.ok_or_else(|| Failure::usage(format!("the address of {service} is not known: name it with --url")))
+            }
             Place::Orders(url) if service == "orders" => Ok(url),
             Place::Orders(_) => {
                 Err(Failure::usage(format!("only the address of orders is known, not that of {service}")))

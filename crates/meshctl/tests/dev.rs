@@ -12,6 +12,7 @@ use envelope::{Event, EventType, Metadata, Subject, Timestamp};
 use events::{CancelReason, OrderCancelled};
 use meshctl::permissions::{OPERATOR, inbox_prefix};
 use meshctl::target::DevRecord;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use testkit::wait;
 use uuid::Uuid;
@@ -97,8 +98,44 @@ impl Drop for Bench {
 }
 
 fn kill9(pid: u32) {
+    signal(pid, Signal::KILL);
+}
+
+fn signal(pid: u32, signal: Signal) {
     let pid = rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+/// A service that stands still is named as the cause, by its flow and among all flows.
+async fn a_flow_that_stands_still_says_whose_it_is(bench: &Bench) {
+    let inventory = bench.record().services["inventory"][0].pid;
+    signal(inventory, Signal::STOP);
+    let order = bench.json(&["order"]);
+    let order_id = order["order_id"].as_str().unwrap();
+    let stuck = wait::until("the cause", GONE_WITHIN, || async {
+        let told = bench.meshctl(&["flows", "stuck", "--open", "--json"]);
+        let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+        let down = |group: &&Value| group["service"] == "inventory" && group["cause"] == "subscriber_down";
+        let found = told["groups"].as_array().unwrap().iter().find(down).cloned();
+        found.ok_or_else(|| told.to_string())
+    })
+    .await
+    .unwrap();
+    assert_eq!(stuck["flow_ids"][0], order_id, "{stuck}");
+    bench.expect(1, &["flows", "stuck", "--open"]);
+    let flow = bench.json(&["flows", "show", order_id]);
+    assert_eq!((&flow["state"], &flow["why"][0]["cause"]), (&"running".into(), &"subscriber_down".into()), "{flow}");
+    signal(inventory, Signal::CONT);
+    wait::until("the end of the flow", GONE_WITHIN, || async {
+        let flow = bench.json(&["flows", "show", order_id]);
+        if flow["state"] == "completed" && flow["why"] == Value::Array(Vec::new()) {
+            Ok(())
+        } else {
+            Err(flow.to_string())
+        }
+    })
+    .await
+    .unwrap();
 }
 
 #[tokio::test]
@@ -121,6 +158,34 @@ async fn a_detached_run_serves_orders_survives_a_death_and_leaves_nothing() {
     bench.expect(0, &["outbox", "status"]);
     bench.expect(0, &["doctor"]);
     bench.expect(2, &["dev"]);
+
+    let told = bench.json(&["flows", "list", "--since", "10m"]);
+    let states: Vec<&str> =
+        told["flows"].as_array().unwrap().iter().map(|flow| flow["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["cancelled", "completed"], "newest first: {told}");
+    let one =
+        bench.json(&["flows", "list", "--state", "completed", "--type", "OrderConfirmed", "--service", "inventory"]);
+    assert_eq!(one["flows"][0]["flow_id"], order_id);
+    let page = bench.json(&["flows", "list", "--limit", "1"]);
+    let next = page["next"].to_string();
+    assert_eq!(bench.json(&["flows", "list", "--limit", "1", "--before", &next])["flows"][0]["flow_id"], order_id);
+    bench.expect(0, &["flows", "stuck"]);
+    let load = bench.json(&[
+        "load",
+        "--count",
+        "12",
+        "--rate",
+        "20",
+        "--customers",
+        "3",
+        "--mix",
+        "confirmed=3,declined=1,out_of_stock=1,cancelled=1",
+    ]);
+    assert_eq!((&load["sent"], &load["unfinished"], &load["refused"]), (&12.into(), &0.into(), &0.into()), "{load}");
+    assert!(load["latency"]["p99_ms"].as_i64().unwrap() > 0);
+    bench.expect(2, &["load", "--rate", "0"]);
+
+    a_flow_that_stands_still_says_whose_it_is(&bench).await;
 
     let before = record.services["payments"][0].pid;
     kill9(before);

@@ -25,13 +25,13 @@ const CLOCK_OFFSET: Duration = Duration::from_secs(3_600);
 const NEXT_WITHIN: Duration = Duration::from_secs(30);
 
 /// An ordered consumer of the stream: no acknowledgements, and recreated by itself when a message is missing.
-pub(super) type Ordered = async_nats::jetstream::consumer::Consumer<pull::OrderedConfig>;
+pub(crate) type Ordered = async_nats::jetstream::consumer::Consumer<pull::OrderedConfig>;
 
 /// Opens an ordered consumer on facts of these subjects.
 ///
 /// # Errors
 /// When there is no stream or it cannot be read.
-pub(super) async fn open(broker: &Broker, filter: &str, from: DeliverPolicy) -> anyhow::Result<Ordered> {
+pub(crate) async fn open(broker: &Broker, filter: &str, from: DeliverPolicy) -> anyhow::Result<Ordered> {
     let config = pull::OrderedConfig {
         filter_subject: filter.to_owned(),
         deliver_policy: from,
@@ -80,7 +80,7 @@ async fn stored(broker: &Broker, flow_id: Uuid, filter: &str, from: DeliverPolic
     }
 }
 
-async fn next(messages: &mut pull::Ordered) -> anyhow::Result<Message> {
+pub(super) async fn next(messages: &mut pull::Ordered) -> anyhow::Result<Message> {
     let silent = || Failure::unreachable("the stream went silent in the middle of being read");
     let message = tokio::time::timeout(NEXT_WITHIN, messages.next()).await.map_err(|_| silent())?;
     Ok(message.ok_or_else(silent)??)

@@ -1,3 +1,6 @@
+mod states;
+mod why;
+
 use envelope::{EventType, Metadata, RawMessage, Timestamp};
 use serde_json::{Value, json};
 use uuid::Uuid;

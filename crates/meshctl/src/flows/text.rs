@@ -25,7 +25,11 @@ impl fmt::Display for Timeline {
     }
 }
 
-fn section(f: &mut fmt::Formatter<'_>, title: &str, lines: impl ExactSizeIterator<Item = String>) -> fmt::Result {
+pub(super) fn section(
+    f: &mut fmt::Formatter<'_>,
+    title: &str,
+    lines: impl ExactSizeIterator<Item = String>,
+) -> fmt::Result {
     if lines.len() == 0 {
         return Ok(());
     }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::fact::{StoredFact, spoken};
 use super::phrase::phrase;
 use super::progress::{self, Expected};
+use super::state::{self, FlowState};
 
 /// One flow.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -18,6 +19,8 @@ pub struct Timeline {
     pub flow_id: Uuid,
     /// Which declared kind of flow it is, by the fact that it begins with.
     pub kind: Option<String>,
+    /// How it is.
+    pub state: FlowState,
     /// Whether it has ended and nothing is owed any more.
     pub finished: bool,
     /// The facts that end it, `<domain>.<fact>`, first one first.
@@ -46,6 +49,8 @@ pub struct TimelineFact {
     pub service: String,
     /// The subscriber, endpoint or timer in it.
     pub speaker: String,
+    /// What it is about: order is kept by it.
+    pub key: String,
     /// When it happened.
     pub time: Timestamp,
     /// Since the flow began, in milliseconds. Clocks of different services may make it negative.
@@ -93,6 +98,7 @@ impl Timeline {
         Some(Self {
             flow_id,
             kind: flow.map(|flow| flow.name.clone()),
+            state: state::of(flow, &told, &expected, &ended_with, now),
             finished: !ended_with.is_empty() && expected.is_empty(),
             duration_ms: told.iter().map(|fact| fact.delay_ms).max().unwrap_or_default(),
             anomalies: anomalies(&told, &ended_with),
@@ -140,6 +146,7 @@ fn tell(entries: &[Entry], started_at: Timestamp) -> Vec<TimelineFact> {
             event_type: metadata.event_type.to_string(),
             service: fact.service().to_owned(),
             speaker: fact.speaker().to_owned(),
+            key: metadata.key.clone(),
             time: metadata.time,
             delay_ms: metadata.time.unix_millis() - started_at.unix_millis(),
             stream_sequence: fact.stream_sequence,

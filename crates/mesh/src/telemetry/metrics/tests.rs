@@ -68,6 +68,7 @@ fn every_metric_is_measured_with_its_labels() {
         redrive_failed("charge-customer");
         discarded(4);
         outbox_retried(1);
+        ops_events_dropped(2);
         republished(5);
         reconcile_failed();
         broker_connected(true);
