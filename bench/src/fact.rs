@@ -32,4 +32,9 @@ impl Happened {
     pub(crate) fn numbered(n: usize) -> Self {
         Self { id: Uuid::from_u128((n % KEYS) as u128 + 1), text: "x".repeat(440) }
     }
+
+    /// Number `n` of a run; each has a key of its own, as the first facts of flows have.
+    pub(crate) fn of_its_own(n: usize) -> Self {
+        Self { id: Uuid::from_u128(n as u128 + 1), text: "x".repeat(440) }
+    }
 }

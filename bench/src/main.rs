@@ -1,6 +1,7 @@
 //! Benchmarks: each prints a ratio of what was measured in one run on one machine, with the spread, and checks that the
 //! run lost and reordered nothing.
 
+mod consume;
 mod drain;
 mod fact;
 mod latency;
@@ -12,7 +13,7 @@ mod verify;
 
 use clap::{Parser, Subcommand};
 
-/// Measures the relay against its limits and against the textbook.
+/// Measures relay and consumer against their limits and against the textbook.
 #[derive(Debug, Parser)]
 struct Arguments {
     #[command(subcommand)]
@@ -20,7 +21,7 @@ struct Arguments {
     /// Measured runs of each benchmark, after one that warms up
     #[arg(long, global = true, default_value_t = 5)]
     runs: usize,
-    /// Facts in the backlog that is drained
+    /// Facts in the backlog that is drained or consumed
     #[arg(long, global = true, default_value_t = 200_000)]
     rows: usize,
     /// Write the results as JSON to this file as well
@@ -34,6 +35,8 @@ enum What {
     P3,
     /// Commit to stored in the stream at 200 facts a second
     P4,
+    /// Consumer against the textbook consumer, goals: at least 8 and 25 times
+    P5,
     /// All of them
     All,
 }
@@ -47,6 +50,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if matches!(arguments.what, What::P4 | What::All) {
         latency::commit_to_stored(&mut report, arguments.runs).await?;
+    }
+    if matches!(arguments.what, What::P5 | What::All) {
+        consume::against_textbook(&mut report, arguments.runs, arguments.rows).await?;
     }
     report.finish(arguments.json.as_deref())
 }

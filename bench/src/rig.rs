@@ -3,6 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::Context;
+use async_nats::jetstream;
+use async_nats::jetstream::consumer::{PullConsumer, pull};
 use mesh::Service;
 use mesh::config::{Config, RelayMode};
 use mesh::testing::{self, Running};
@@ -76,12 +78,37 @@ impl Rig {
 
     /// Commits `rows` facts to the outbox with no relay running.
     pub(crate) async fn fill(&self, rows: usize) -> anyhow::Result<()> {
+        self.fill_with(rows, Happened::numbered).await
+    }
+
+    /// Commits facts of this make to the outbox with no relay running.
+    pub(crate) async fn fill_with(&self, rows: usize, make: fn(usize) -> Happened) -> anyhow::Result<()> {
         let writer = Running::start(service(), self.config(RelayMode::Off)?).await?;
-        let facts: Vec<Happened> = (0..rows).map(Happened::numbered).collect();
+        let facts: Vec<Happened> = (0..rows).map(make).collect();
         for chunk in facts.chunks(1_000) {
             writer.publish(chunk).await.context("fill the outbox")?;
         }
         writer.stop().await
+    }
+
+    /// A service that consumes and whose own facts stay in its outbox.
+    pub(crate) async fn consumer(&self, service: Service) -> anyhow::Result<Running> {
+        Running::start(service, self.config(RelayMode::Off)?).await
+    }
+
+    /// A fresh durable over all facts of the backlog.
+    pub(crate) async fn durable(&self, name: &str) -> anyhow::Result<PullConsumer> {
+        let stream = jetstream::new(self.nats.admin().await?).get_stream(mesh::STREAM).await?;
+        // There is none before the first measurement.
+        let _ = stream.delete_consumer(name).await;
+        let config = pull::Config {
+            durable_name: Some(name.to_owned()),
+            filter_subject: "evt.bench.happened.v1.*".to_owned(),
+            max_ack_pending: 1_000,
+            max_waiting: 64,
+            ..pull::Config::default()
+        };
+        Ok(stream.create_consumer(config).await?)
     }
 
     /// Rows that are not acknowledged yet.
