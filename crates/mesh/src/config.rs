@@ -7,6 +7,7 @@ mod check;
 mod database_url;
 mod environment;
 mod findings;
+mod retention;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use std::time::Duration;
 pub use check::{ConfigError, ConfigErrors};
 pub use database_url::DatabaseUrl;
 pub use environment::unknown_variables;
+pub use retention::{Retention, RetentionArguments};
 
 use crate::failpoints::Faults;
 use crate::telemetry::LogFormat;
@@ -47,6 +49,10 @@ pub struct Arguments {
     /// `inside` publishes committed facts from this process, `off` leaves that to `relay` processes [default: inside]
     #[arg(long, env = "MESH_RELAY", value_name = "WHERE", global = true)]
     pub relay: Option<String>,
+
+    /// How long what is done is kept.
+    #[command(flatten)]
+    pub retention: RetentionArguments,
 }
 
 /// The flags and variables of a service without a database, unchecked.
@@ -114,6 +120,8 @@ pub struct Config {
     pub database_connections_max: u32,
     /// Whether this process publishes committed facts.
     pub relay: RelayMode,
+    /// How long what is done is kept.
+    pub retention: Retention,
 }
 
 /// The checked configuration of every process; all that a service without a database is told.
@@ -175,7 +183,13 @@ impl Config {
     pub fn new(database_url: DatabaseUrl, nats_url: String) -> Self {
         let mut process = ProcessConfig::new(nats_url);
         process.concurrency = DATABASE_CONNECTIONS_MAX - CONNECTIONS_RESERVED;
-        Self { database_url, process, database_connections_max: DATABASE_CONNECTIONS_MAX, relay: RelayMode::Inside }
+        Self {
+            database_url,
+            process,
+            database_connections_max: DATABASE_CONNECTIONS_MAX,
+            relay: RelayMode::Inside,
+            retention: Retention::default(),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod explain;
 pub(crate) mod kv;
 mod operation;
 mod outbox;
+mod reconcile;
 mod request;
 mod verb;
 
@@ -97,6 +98,7 @@ impl Desk {
             Verb::Status => encode(&Status::of(&self.mesh)),
             Verb::Outbox => self.content(outbox::look(self.mesh.pool()).await?),
             Verb::Explain => self.content(explain::look(self.mesh.pool(), request::read(body)?).await?),
+            Verb::Reconcile => self.content(reconcile::look(self.mesh.pool(), request::read(body)?).await?),
             Verb::OutboxWhy => self.content(outbox::why(self.mesh.pool(), request::read(body)?).await?),
             Verb::OutboxPreview => self.content(outbox::preview(self.mesh.pool(), request::read(body)?).await?),
             Verb::OutboxRetry => self.content(operation::retry(&self.mesh, request::read(body)?).await?),

@@ -19,9 +19,11 @@ use crate::consumer::{self, Consumer, DurableError};
 use crate::context::ServiceContext;
 use crate::dead_letter::Redriver;
 use crate::delivery::{Delivery, Registry, SqlInbox};
+use crate::janitor::{self, Janitor};
 use crate::lifecycle::{Check, Lifecycle};
 use crate::mesh::Mesh;
 use crate::ops::{self, Beat};
+use crate::reconcile::{self, Reconciler};
 use crate::relay::Relay;
 use crate::service::Service;
 use crate::telemetry::Telemetry;
@@ -129,6 +131,7 @@ pub(crate) async fn start(
     if role == Role::Serve {
         check_durable(service.name, &service.registry, &broker).await?;
     }
+    janitor::check(config.retention, &broker).await.map_err(|error| Refused(error.to_string()))?;
     let listener = TcpListener::bind(config.process.listen)
         .await
         .with_context(|| format!("listen on {}", config.process.listen))?;
@@ -158,6 +161,7 @@ fn spawn(
         lifecycle.spawn_essential("relay", relay.run());
     }
     lifecycle.spawn("wake", wake::run(Arc::clone(broker), Arc::clone(context), soft.clone()));
+    look_after_the_past(config, mesh, broker);
     lifecycle.spawn("upkeep", upkeep::run(mesh.clone(), Arc::clone(broker)));
     let heard = if role == Role::Serve { service.registry.clone() } else { Registry::default() };
     lifecycle.spawn("ops", ops::run(Beat::new(context, lifecycle, broker, Some(mesh.pool().clone()), &heard)));
@@ -194,6 +198,17 @@ fn spawn(
         config.process.concurrency as usize,
     );
     lifecycle.spawn_essential("consumer", consumer.run(soft.clone()));
+}
+
+/// Starts what one replica does for all: comparing what was published with the stream, removing what is no longer needed.
+fn look_after_the_past(config: &Config, mesh: &Mesh, broker: &Arc<Broker>) {
+    let (lifecycle, retention) = (mesh.lifecycle(), config.retention);
+    let parts = || (mesh.pool().clone(), Arc::clone(mesh.context()), Arc::clone(broker), lifecycle.soft().clone());
+    let (pool, context, connection, soft) = parts();
+    let settings = reconcile::Settings { every: retention.reconcile_every, kept: retention.outbox_sent };
+    lifecycle.spawn("reconcile", Reconciler::new(pool, context, connection, soft, settings).run());
+    let (pool, context, connection, soft) = parts();
+    lifecycle.spawn("janitor", Janitor::new(pool, context, connection, soft, retention).run());
 }
 
 /// Answers control requests over whatever client is in use.

@@ -11,6 +11,7 @@ use crate::load::Load;
 use crate::order::PlaceOrder;
 use crate::outcome::{EXIT_CODES, Outcome};
 use crate::output::Format;
+use crate::reconcile::Reconcile;
 use crate::target::Selection;
 use crate::{contracts, dead, flows, nats, outbox, streams};
 
@@ -52,6 +53,9 @@ enum Verb {
     /// Deliveries that were given up
     #[command(subcommand)]
     Dead(dead::Verb),
+    /// Compare what was published with what the stream holds, and publish again what it lost; ends with 1 when it had lost
+    /// facts, or when a comparison failed
+    Reconcile(Reconcile),
     /// The stream and the consumers that nats/ declares
     #[command(subcommand)]
     Streams(streams::Verb),
@@ -82,6 +86,7 @@ impl Cli {
             Verb::Load(load) => load.run(&selection, format).await,
             Verb::Outbox(verb) => outbox::run(verb, &selection.resolve()?, format).await,
             Verb::Dead(verb) => dead::run(verb, &selection.resolve()?, format).await,
+            Verb::Reconcile(reconcile) => reconcile.run(&selection.resolve()?, format).await,
             Verb::Flows(verb) => flows::run(verb, &selection.resolve()?, format).await,
             Verb::Graph(draw) => draw.run(format),
             Verb::Contracts(verb) => contracts::run(verb, format),

@@ -18,8 +18,21 @@ const STRAGGLERS_WITHIN: Duration = Duration::from_millis(300);
 /// # Errors
 /// See [`RequestError`]; an answer in another form is one too.
 pub async fn ask<A: DeserializeOwned>(broker: &Broker, service: &str, verb: &str) -> Result<A, RequestError> {
+    ask_with(broker, service, verb, Vec::new()).await
+}
+
+/// The same with a body.
+///
+/// # Errors
+/// See [`ask`].
+pub async fn ask_with<A: DeserializeOwned>(
+    broker: &Broker,
+    service: &str,
+    verb: &str,
+    body: Vec<u8>,
+) -> Result<A, RequestError> {
     let subject = format!("mesh.ctl.{service}.{verb}");
-    read(&subject, &broker.request(&subject, Vec::new()).await?)
+    read(&subject, &broker.request(&subject, body).await?)
 }
 
 /// Asks any replica of a service something in particular.

@@ -28,6 +28,7 @@ pub mod outbox;
 pub mod outcome;
 pub mod output;
 pub mod permissions;
+pub mod reconcile;
 pub mod shop;
 pub mod streams;
 pub mod target;

@@ -1,7 +1,7 @@
 //! The least that each user needs, derived from the catalogue.
 //!
-//! A service may publish its own facts, pull from and acknowledge on its own durable, wake its own replicas and answer
-//! requests. It may not create a consumer, read another's, or say another's fact. The operator reads everything and
+//! A service may publish its own facts, look whether the stream still holds them, pull from and acknowledge on its own
+//! durable, wake its own replicas and answer requests. It may not create a consumer, read another's, or say another's fact. The operator reads everything and
 //! administers JetStream, and may not say a fact at all.
 
 use events::catalogue::ServiceEntry;
@@ -41,8 +41,15 @@ fn service(entry: &ServiceEntry, stream: &str) -> User {
     let mut publish = Vec::new();
     if !entry.facts.is_empty() {
         publish.push(format!("evt.{name}.>"));
-        // The relay tells by the stream's creation time whether it still is the one that it published to.
+    }
+    if !entry.facts.is_empty() || !entry.reactions.is_empty() {
+        // By its creation time the relay tells whether it still is the stream that it published to; by its age the janitor
+        // tells how long a settled fact may come again.
         publish.push(format!("$JS.API.STREAM.INFO.{stream}"));
+    }
+    if !entry.facts.is_empty() {
+        // Whether a fact is still where the stream said it was. `nats/README.md` says why it is this and nothing less.
+        publish.push(format!("$JS.API.STREAM.MSG.GET.{stream}"));
     }
     if !entry.reactions.is_empty() {
         publish.push(format!("$JS.API.CONSUMER.INFO.{stream}.{name}"));

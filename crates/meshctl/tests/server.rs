@@ -105,6 +105,8 @@ async fn a_service_can_do_its_work_with_its_permissions() {
 
     let payments = broker(&nats, "payments").await;
     payments.api("STREAM.INFO.EVT", &json!({})).await.unwrap();
+    let looked_up = payments.api("STREAM.MSG.GET.EVT", &json!({ "seq": 1 })).await.unwrap();
+    assert_eq!(looked_up["message"]["subject"], "evt.orders.order_created.v1.7");
     payments.api("CONSUMER.INFO.EVT.payments", &json!({})).await.unwrap();
     let stream = payments.jetstream.get_stream_no_info("EVT").await.unwrap();
     let consumer: PullConsumer = stream.get_consumer("payments").await.unwrap();
@@ -145,7 +147,7 @@ async fn what_is_not_allowed_is_refused_and_named() {
         ("$JS.API.CONSUMER.INFO.EVT.orders", String::new()),
         ("$JS.API.CONSUMER.MSG.NEXT.EVT.orders", "1".to_owned()),
         ("$JS.API.CONSUMER.DELETE.EVT.payments", String::new()),
-        ("$JS.API.STREAM.MSG.GET.EVT", json!({ "seq": 1 }).to_string()),
+        ("$JS.API.STREAM.MSG.DELETE.EVT", json!({ "seq": 1 }).to_string()),
         ("$JS.API.STREAM.PURGE.EVT", String::new()),
         ("$JS.API.DIRECT.GET.EVT", json!({ "seq": 1 }).to_string()),
         ("$JS.ACK.EVT.orders.1.1.1.1.0", String::new()),

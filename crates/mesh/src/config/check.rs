@@ -63,9 +63,10 @@ impl Arguments {
         let (database_connections_max, concurrency) = self.connections(&mut found);
         let process = self.process.read(&mut found, concurrency);
         let relay = found.parsed("MESH_RELAY", self.relay.as_deref(), "expected `inside` or `off`", RelayMode::Inside);
+        let retention = self.retention.read(&mut found);
         match (database_url, process) {
             (Some(database_url), Some(process)) if found.0.is_empty() => {
-                Ok(Config { database_url, process, database_connections_max, relay })
+                Ok(Config { database_url, process, database_connections_max, relay, retention })
             }
             _ => Err(ConfigErrors(found.0)),
         }

@@ -11,6 +11,8 @@ pub(super) enum Verb {
     Outbox,
     /// How did these facts get on with their subscribers, and what of these keys waits to be published?
     Explain,
+    /// Compare what was published with what the stream holds. One replica does it for all, and any one answers.
+    Reconcile,
     OutboxWhy,
     OutboxPreview,
     OutboxRetry,
@@ -25,10 +27,11 @@ pub(super) enum Verb {
 }
 
 impl Verb {
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::Status,
         Self::Outbox,
         Self::Explain,
+        Self::Reconcile,
         Self::OutboxWhy,
         Self::OutboxPreview,
         Self::OutboxRetry,
@@ -48,6 +51,7 @@ impl Verb {
             Self::Status => "status",
             Self::Outbox => "outbox",
             Self::Explain => "explain",
+            Self::Reconcile => "reconcile",
             Self::OutboxWhy => "outbox.why",
             Self::OutboxPreview => "outbox.preview",
             Self::OutboxRetry => "outbox.retry",

@@ -79,7 +79,7 @@ fn marked(row: &Row, id: &str, index: usize, is_last: bool) -> Result<HeaderMap,
 /// Reads the answer to the commit: the acknowledgement carries the sequence of the last message.
 fn judge(answer: &[u8], rows: usize) -> BatchEnd {
     match serde_json::from_slice::<Response<PublishAck>>(answer) {
-        Ok(Response::Ok(ack)) => match (outcome::from_ack(&ack), i64::try_from(rows)) {
+        Ok(Response::Ok(ack)) => match (outcome::from_ack(&ack, None), i64::try_from(rows)) {
             // Without the batch's own count the message was taken as a single one.
             (Outcome::Stored(last), Ok(count)) if ack.batch_size == Some(rows as u64) && last >= count => {
                 BatchEnd::Stored(last - count + 1)

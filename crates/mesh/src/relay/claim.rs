@@ -32,10 +32,12 @@ pub(super) async fn above(
         r#"
         select f.epoch as "epoch!", o.bucket_group as "bucket_group!", o.seq as "seq!", o.event_id as "event_id!",
                o.subject as "subject!", o.partition_key as "partition_key!", o.key_version as "key_version!",
-               o.headers as "headers!", o.payload as "payload!", o.occurred_at as "occurred_at!", o.attempts as "attempts!"
+               o.headers as "headers!", o.payload as "payload!", o.occurred_at as "occurred_at!", o.attempts as "attempts!",
+               o.lost_sequence as "lost_sequence?"
         from unnest($1::smallint[], $2::bigint[], $3::bigint[]) as f (bucket_group, after, epoch)
         cross join lateral (
-            select bucket_group, seq, event_id, subject, partition_key, key_version, headers, payload, occurred_at, attempts
+            select bucket_group, seq, event_id, subject, partition_key, key_version, headers, payload, occurred_at, attempts,
+                   lost_sequence
             from mesh.outbox
             where bucket_group = f.bucket_group and seq > f.after
               and seq <> all ($4::bigint[]) and partition_key <> all ($5::text[])
@@ -61,6 +63,7 @@ pub(super) async fn above(
         payload: Bytes::from(row.payload),
         occurred_at: row.occurred_at,
         attempts: row.attempts,
+        lost_sequence: row.lost_sequence,
         epoch: row.epoch,
     })
     .fetch_all(pool)

@@ -35,24 +35,30 @@ impl Relay {
         let mut stored = Vec::with_capacity(rows.len());
         let mut unknown = Vec::new();
         let mut refused = Vec::new();
+        let mut remembered = Vec::new();
         let mut given_back = Vec::new();
         let now = self.context.clock.now().as_offset();
         for (row, outcome) in rows.iter().zip(round.outcomes) {
             match outcome {
                 Outcome::Stored(sequence) => {
                     self.reader.blocked.stored(&row.key);
-                    metrics::publish_latency((now - row.occurred_at).try_into().unwrap_or_default());
+                    // What comes back after days says nothing about how fast facts are published.
+                    if row.lost_sequence.is_none() {
+                        metrics::publish_latency((now - row.occurred_at).try_into().unwrap_or_default());
+                    }
                     stored.push(acknowledged(row, sequence));
                     continue;
                 }
                 Outcome::Unknown(why) => unknown.push((row, why)),
                 Outcome::Refused(why) => refused.push((row, why)),
+                Outcome::Remembered => remembered.push(row),
                 Outcome::HeldBack => {}
             }
             given_back.push(row.seq);
         }
         metrics::relay_published(published_as(round.method), stored.len() as u64);
-        let end = match (stored.len() == rows.len(), stored.is_empty() && refused.is_empty()) {
+        let is_silent = stored.is_empty() && refused.is_empty() && remembered.is_empty();
+        let end = match (stored.len() == rows.len(), is_silent) {
             (true, _) => RoundEnd::Stored,
             (false, false) => RoundEnd::Partly,
             (false, true) => RoundEnd::Nothing,
@@ -71,10 +77,19 @@ impl Relay {
             let (now, scale) = (Instant::now(), self.jitter());
             unknown.iter().for_each(|(row, _)| self.reader.blocked.failed(&row.key, now, scale));
         }
+        remembered.into_iter().for_each(|row| self.wait_out(row));
         for (row, why) in refused {
             self.refuse(row, &why).await?;
         }
         Ok(end)
+    }
+
+    /// A row that the server remembers and does not hold: its key waits for the end of the duplicate window.
+    fn wait_out(&mut self, row: &Row) {
+        metrics::relay_failed("remembered");
+        tracing::debug!(event = %row.event_id, "the server remembers a fact that it has lost");
+        let scale = self.jitter();
+        self.reader.blocked.failed(&row.key, Instant::now(), scale);
     }
 
     /// A row that the broker refused: counted, held back with its key, put aside after the attempts.

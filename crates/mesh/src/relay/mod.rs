@@ -49,6 +49,9 @@ const PAUSE: Backoff = Backoff { first: Duration::from_millis(100), longest: Dur
 /// How often keys behind dead rows are read anew.
 const DEAD_KEYS_EVERY: Duration = Duration::from_secs(2);
 
+/// How long the stream is taken for the same one while the connection holds: somebody may make it anew under it.
+const STREAM_FOR: Duration = Duration::from_secs(30);
+
 /// The relay of one process.
 #[derive(Debug)]
 pub(crate) struct Relay {
@@ -60,8 +63,8 @@ pub(crate) struct Relay {
     reader: Reader,
     publisher: Publisher,
     settler: Settler,
-    /// The stream that acknowledges, and after how many lost connections it was looked up.
-    stream: Option<(StreamIdentity, u64)>,
+    /// The stream that acknowledges, after how many lost connections it was looked up, and when.
+    stream: Option<(StreamIdentity, u64, Instant)>,
     /// Read while the last round was published.
     ahead: Vec<Row>,
     held: Held,
@@ -231,12 +234,14 @@ impl Relay {
         Ok(())
     }
 
-    /// The stream's identity; looked up again after every lost connection, because it may be another stream by then.
+    /// The stream's identity; looked up again after every lost connection and every now and then, because it may be another
+    /// stream by then.
     async fn stream_identity(&mut self) -> Result<StreamIdentity, TurnError> {
         let events = self.broker.events();
         let disconnects = events.disconnects();
-        if let Some((identity, seen)) = self.stream
+        if let Some((identity, seen, looked_up)) = self.stream
             && seen == disconnects
+            && looked_up.elapsed() < STREAM_FOR
             && events.is_connected()
         {
             return Ok(identity);
@@ -247,7 +252,7 @@ impl Relay {
         let info = self.broker.connection().jetstream.get_stream(STREAM).await;
         let stream = info.map_err(|error| TurnError::Broker(format!("stream {STREAM}: {error}")))?;
         let identity = StreamIdentity { created: stream.cached_info().created };
-        self.stream = Some((identity, disconnects));
+        self.stream = Some((identity, disconnects, Instant::now()));
         Ok(identity)
     }
 

@@ -12,13 +12,18 @@ pub(super) enum Outcome {
     Unknown(String),
     /// The broker refused this row.
     Refused(String),
+    /// Not stored: the server remembers the id of a message that it does not hold any more, and answers with the place
+    /// where it was. It takes the fact when its duplicate window has passed.
+    Remembered,
     /// Not sent, because an earlier row of its key was not stored.
     HeldBack,
 }
 
-/// From an acknowledgement. `duplicate` is success too: the sequence is that of the first copy.
-pub(super) fn from_ack(ack: &PublishAck) -> Outcome {
+/// From an acknowledgement. `duplicate` is success too: the sequence is that of the first copy. Unless that is `lost`, the
+/// place where the stream is known not to hold the fact any more.
+pub(super) fn from_ack(ack: &PublishAck, lost: Option<i64>) -> Outcome {
     match i64::try_from(ack.sequence) {
+        Ok(sequence) if ack.duplicate && lost == Some(sequence) => Outcome::Remembered,
         Ok(sequence) if sequence > 0 => Outcome::Stored(sequence),
         _ => Outcome::Unknown(format!("acknowledged by `{}` without a sequence", ack.stream)),
     }
@@ -78,11 +83,13 @@ mod tests {
     fn only_a_sequence_above_zero_is_success() {
         let ack = |sequence, duplicate| {
             let json = serde_json::json!({ "stream": "EVT", "seq": sequence, "duplicate": duplicate });
-            from_ack(&serde_json::from_value(json).expect("an ack as the server writes it"))
+            from_ack(&serde_json::from_value(json).expect("an ack as the server writes it"), Some(9))
         };
         assert_eq!(ack(7, false), Outcome::Stored(7));
         assert_eq!(ack(7, true), Outcome::Stored(7));
         assert!(matches!(ack(0, true), Outcome::Unknown(_)));
+        assert_eq!(ack(9, true), Outcome::Remembered, "a copy that is known to be gone is no copy");
+        assert_eq!(ack(9, false), Outcome::Stored(9), "stored anew, where it was before by chance");
     }
 
     #[test]

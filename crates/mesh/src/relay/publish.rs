@@ -149,7 +149,7 @@ impl Publisher {
         while !open.is_empty() {
             tokio::select! {
                 Some((index, ack)) = sent.next() => if open.remove(&index) {
-                    settled.push((index, self.judge(ack)));
+                    settled.push((index, self.judge(&rows[index], ack)));
                 },
                 // A refused publish is never acknowledged: waiting out the time-out would hold up the other keys.
                 seen = &mut refused => {
@@ -173,9 +173,9 @@ impl Publisher {
         }
     }
 
-    fn judge(&mut self, ack: Result<PublishAck, PublishError>) -> Outcome {
+    fn judge(&mut self, row: &Row, ack: Result<PublishAck, PublishError>) -> Outcome {
         match ack {
-            Ok(ack) => outcome::from_ack(&ack),
+            Ok(ack) => outcome::from_ack(&ack, row.lost_sequence),
             Err(error) => {
                 self.lost_acks += 1;
                 outcome::from_error(&error)
@@ -244,6 +244,7 @@ mod tests {
             payload: Bytes::new(),
             occurred_at: OffsetDateTime::UNIX_EPOCH,
             attempts: 0,
+            lost_sequence: None,
             epoch: 1,
         }
     }

@@ -24,6 +24,8 @@ pub(super) struct Row {
     pub(super) occurred_at: OffsetDateTime,
     /// Publishes that the broker refused so far.
     pub(super) attempts: i32,
+    /// Where the stream had stored the fact before it lost it, 0 in another stream; `None` when it never was.
+    pub(super) lost_sequence: Option<i64>,
     /// The lease epoch under which the row was read.
     pub(super) epoch: i64,
 }

@@ -199,9 +199,32 @@ pub fn republished(facts: u64) {
     add(Metric::Republished, facts);
 }
 
+/// Sets how much the last comparison of the outbox with the stream looked at, and how old its word is.
+pub fn reconciled(checked: u64, seconds_ago: Option<f64>) {
+    set(Metric::ReconcileChecked, exact(checked));
+    if let Some(seconds) = seconds_ago {
+        set(Metric::ReconcileVerifiedAge, seconds);
+    }
+}
+
 /// Counts a comparison of the outbox with the stream that could not be finished.
 pub fn reconcile_failed() {
     add(Metric::ReconcileFailures, 1);
+}
+
+/// Counts rows that were deleted because they are no longer needed.
+pub fn janitor_deleted(table: &'static str, rows: u64) {
+    counter!(Metric::JanitorRows.definition().name, "table" => table).increment(rows);
+}
+
+/// Counts a partition that was dropped because nothing in it is needed.
+pub fn janitor_dropped(table: &'static str) {
+    counter!(Metric::JanitorPartitions.definition().name, "table" => table).increment(1);
+}
+
+/// Counts something that could not be removed this time.
+pub fn janitor_failed(reason: &'static str) {
+    counter!(Metric::JanitorFailures.definition().name, "reason" => reason).increment(1);
 }
 
 /// Sets whether the broker answers.

@@ -1,7 +1,7 @@
 //! From the outbox to the stream: everything that is committed, once, in the order of its key.
 
 mod broker_faults;
-mod burst;
+pub(crate) mod burst;
 mod database_faults;
 mod late_commits;
 mod latency;

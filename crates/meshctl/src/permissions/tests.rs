@@ -33,6 +33,18 @@ fn nobody_may_say_anothers_fact_or_touch_anothers_durable() {
 }
 
 #[test]
+fn only_who_says_facts_may_look_for_them_by_their_sequence() {
+    let may_look = |entry: ServiceEntry| {
+        let user = users(&[entry], "EVT").users.swap_remove(0);
+        user.permissions.publish.allow.iter().any(|subject| subject == "$JS.API.STREAM.MSG.GET.EVT")
+    };
+    for entry in events::catalogue::services().unwrap() {
+        assert!(may_look(entry.clone()), "{}", entry.service);
+        assert!(!may_look(ServiceEntry { facts: Vec::new(), ..entry }), "it has nothing to look for");
+    }
+}
+
+#[test]
 fn a_service_that_hears_nothing_gets_no_consumer() {
     let entry = json!({ "service": "clock", "facts": [], "reactions": [] });
     let entry: ServiceEntry = serde_json::from_value(entry).unwrap();

@@ -97,8 +97,18 @@ metrics! {
         "Facts that the stream had lost and that were published again";
     OpsEventsDropped: Counter "ops_events_dropped_total" []
         "Operational events that could not be told to anybody";
+    ReconcileChecked: Gauge "reconcile_checked_count" []
+        "Facts that the last comparison of the outbox with the stream has looked at";
+    ReconcileVerifiedAge: Gauge "reconcile_verified_age_seconds" []
+        "Seconds since everything that was acknowledged was last known to be in the stream or published again";
     ReconcileFailures: Counter "reconcile_failures_total" []
         "Comparisons of the outbox with the stream that could not be finished";
+    JanitorRows: Counter "janitor_rows_removed_total" ["table"]
+        "Rows that were deleted because they are no longer needed";
+    JanitorPartitions: Counter "janitor_partitions_removed_total" ["table"]
+        "Partitions that were dropped because nothing in them is needed any more";
+    JanitorFailures: Counter "janitor_failures_total" ["reason"]
+        "Removals that were put off: held by somebody, or the retention, the stream or the database not known";
     SequenceGaps: Counter "key_sequence_gap_total" ["subscriber"]
         "Facts that arrived before an earlier fact of the same key";
     BrokerConnected: Gauge "broker_connected" []

@@ -11,7 +11,7 @@ use crate::probe::{AnswerOpened, Opened, service};
 use crate::world::{Stored, World, declare_stream, durable, stream};
 
 /// Each key's facts on the stream are numbered 1, 2, 3 and so on.
-pub(super) fn assert_ordered(stored: &[Stored]) {
+pub(crate) fn assert_ordered(stored: &[Stored]) {
     let mut last: HashMap<&str, u64> = HashMap::new();
     for message in stored {
         let number: u64 = message.header("ce-sequence").parse().unwrap();
@@ -22,7 +22,7 @@ pub(super) fn assert_ordered(stored: &[Stored]) {
 }
 
 /// The ids on the stream, each there once.
-pub(super) fn ids_once(stored: &[Stored]) -> BTreeSet<Uuid> {
+pub(crate) fn ids_once(stored: &[Stored]) -> BTreeSet<Uuid> {
     let ids: BTreeSet<Uuid> = stored.iter().map(Stored::id).collect();
     assert_eq!(ids.len(), stored.len(), "an id is on the stream twice");
     ids
