@@ -11,7 +11,7 @@ use super::stored::Look;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct State {
     /// `never`, `waiting` for the one that was asked for, `running` or `done`.
-    state: String,
+    pub(super) state: String,
     /// When somebody last asked for a comparison.
     #[serde(serialize_with = "instant")]
     pub(super) requested_at: Option<OffsetDateTime>,
@@ -19,28 +19,28 @@ pub(crate) struct State {
     #[serde(serialize_with = "instant")]
     pub(super) verified_at: Option<OffsetDateTime>,
     /// Its age by the clock of the database.
-    verified_seconds_ago: Option<f64>,
+    pub(super) verified_seconds_ago: Option<f64>,
     /// When the stream that was last looked at was created.
     #[serde(serialize_with = "instant")]
     pub(super) stream_created: Option<OffsetDateTime>,
     /// Its last sequence then.
     pub(super) last_sequence: Option<i64>,
     /// Why the last comparison was made.
-    cause: Option<String>,
+    pub(super) cause: Option<String>,
     #[serde(serialize_with = "instant")]
     pub(super) started_at: Option<OffsetDateTime>,
     #[serde(serialize_with = "instant")]
     pub(super) finished_at: Option<OffsetDateTime>,
     /// Facts of the last comparison, so far when it is running.
-    checked: i64,
+    pub(super) checked: i64,
     /// Of them, those that the stream did not hold any more.
-    lost: i64,
+    pub(super) lost: i64,
     /// Of them, those that were put back into the outbox.
-    republished: i64,
+    pub(super) republished: i64,
     /// The same over all comparisons.
-    republished_total: i64,
+    pub(super) republished_total: i64,
     /// Why the last comparison could not be finished.
-    error: Option<String>,
+    pub(super) error: Option<String>,
     /// The clock of the database, against which all of these are to be read.
     #[serde(skip)]
     pub(super) now: OffsetDateTime,

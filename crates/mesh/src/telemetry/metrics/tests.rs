@@ -70,7 +70,11 @@ fn every_metric_is_measured_with_its_labels() {
         outbox_retried(1);
         ops_events_dropped(2);
         republished(5);
+        reconciled(20, Some(1.5));
         reconcile_failed();
+        janitor_deleted("idempotency", 1_000);
+        janitor_dropped("inbox");
+        janitor_failed("held");
         broker_connected(true);
         broker_reconnected();
         http_request("POST /orders", 201, Duration::from_millis(3));
@@ -98,6 +102,8 @@ fn every_metric_is_measured_with_its_labels() {
         "saga_compensation_total{action=\"release\"} 0",
         "saga_compensation_total{action=\"refund\"} 1",
         "dead_letter_count{state=\"dead\"} 2",
+        "reconcile_verified_age_seconds 1.5",
+        "janitor_rows_removed_total{table=\"idempotency\"} 1000",
         "database_pool_connections{state=\"used\"} 3",
         "outbox_publish_latency_seconds_bucket{le=\"0.005\"} 1",
         "outbox_publish_latency_seconds_bucket{le=\"0.0025\"} 0",

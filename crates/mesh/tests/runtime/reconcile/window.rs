@@ -20,15 +20,15 @@ async fn an_acknowledgement_that_names_the_lost_place_is_none() {
     declare_stream(&nats, &brief, &durable()).await;
     let world = World::around(nats).await;
     let running = world.run(service()).await;
-    running.publish(&facts(0..1)).await.unwrap();
+    running.publish(&facts(0..5)).await.unwrap();
     world.until_published().await;
-    let id = world.stored().await[0].id();
+    let id = world.stored().await[2].id();
     let stream = world.jetstream().await.get_stream(mesh::STREAM).await.unwrap();
-    stream.delete_message(1).await.unwrap();
+    stream.delete_message(3).await.unwrap();
     ask(&world, true).await.unwrap();
-    world.until_count("select count(*) from mesh.outbox where lost_sequence = 1", 1).await;
+    world.until_count("select count(*) from mesh.outbox where lost_sequence = 3", 1).await;
     // Other keys do not wait.
-    running.publish(&facts(1..5)).await.unwrap();
+    running.publish(&facts(5..9)).await.unwrap();
     world.until_count("select count(*) from mesh.outbox", 1).await;
     elapse(Duration::from_secs(2)).await;
     assert_eq!(world.count("select count(*) from mesh.outbox").await, 1, "the server has not taken it");
