@@ -151,7 +151,7 @@ impl fmt::Display for Comparison {
 mod tests {
     use super::*;
 
-    fn comparison(changes: Value) -> Comparison {
+    fn comparison(changes: &Value) -> Comparison {
         let mut answer = json!({
             "service": "payments", "build": "1", "instance": "x", "state": "done", "cause": "request", "checked": 200,
             "lost": 0, "republished": 0, "republished_total": 7, "error": null, "verified_seconds_ago": 15.0,
@@ -164,22 +164,22 @@ mod tests {
 
     #[test]
     fn a_clean_comparison_is_the_only_yes() {
-        assert!(comparison(json!({})).is_clean());
-        assert!(comparison(json!({ "state": "never" })).is_clean());
+        assert!(comparison(&json!({})).is_clean());
+        assert!(comparison(&json!({ "state": "never" })).is_clean());
         for changes in [json!({ "lost": 1, "republished": 1 }), json!({ "error": "no" }), json!({ "state": "running" })]
         {
-            assert!(!comparison(changes.clone()).is_clean(), "{changes}");
+            assert!(!comparison(&changes).is_clean(), "{changes}");
         }
     }
 
     #[test]
     fn a_loss_and_a_failure_are_told_apart() {
-        let lost = comparison(json!({ "lost": 100, "republished": 100 }));
+        let lost = comparison(&json!({ "lost": 100, "republished": 100 }));
         let expected = "\
 payments: 200 facts compared, 100 lost, 100 published again
   everything that was acknowledged was accounted for 15.0 s ago";
         assert_eq!(lost.to_string(), expected);
-        let failed = comparison(json!({ "error": "no permission", "verified_seconds_ago": null }));
+        let failed = comparison(&json!({ "error": "no permission", "verified_seconds_ago": null }));
         let expected = "\
 payments: 200 facts compared, 0 lost, 0 published again
   it could not be finished: no permission";
