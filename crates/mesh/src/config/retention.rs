@@ -32,7 +32,8 @@ pub struct RetentionArguments {
     #[arg(long, env = "MESH_IDEMPOTENCY_RETENTION_DAYS", value_name = "DAYS", global = true)]
     pub idempotency_retention_days: Option<String>,
 
-    /// How long discarded dead letters and finished operations are kept, in days; what waits for a person is kept for ever [default: 90]
+    /// How long discarded dead letters and finished operations are kept, in days; what waits for a person is kept for ever
+    /// [default: 90]
     #[arg(long, env = "MESH_DISCARDED_RETENTION_DAYS", value_name = "DAYS", global = true)]
     pub discarded_retention_days: Option<String>,
 }
