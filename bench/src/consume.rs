@@ -68,7 +68,10 @@ impl BatchSubscriber for NoteMany {
 
     async fn handle(&self, tx: &mut Tx, batch: &[Received<Happened>]) -> Result<Vec<Handled>, Failure> {
         let ids: Vec<Uuid> = batch.iter().map(|received| received.event.id).collect();
-        sqlx::query("update account set balance = balance + 1 where id = any ($1)").bind(ids).execute(&mut **tx).await?;
+        sqlx::query("update account set balance = balance + 1 where id = any ($1)")
+            .bind(ids)
+            .execute(&mut **tx)
+            .await?;
         for received in batch {
             tx.publish_for(received, &Noted { id: received.event.id })?;
         }

@@ -9,10 +9,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::OutcomeKind;
 
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
     ("orders", include_str!("../catalogue/orders.json")),
     ("payments", include_str!("../catalogue/payments.json")),
     ("inventory", include_str!("../catalogue/inventory.json")),
+    ("notifications", include_str!("../catalogue/notifications.json")),
 ];
 
 /// One service's entry.

@@ -1,4 +1,4 @@
-//! The folder `nats/`: stream, consumers and users as data, in the words of the JetStream API and of the server.
+//! The folder `nats/`: stream, buckets, consumers and users as data, in the words of the JetStream API and of the server.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,6 +23,8 @@ pub struct Declaration {
     pub side_streams: BTreeMap<String, Config>,
     /// Its durable consumers by name.
     pub consumers: BTreeMap<String, Config>,
+    /// Key-value buckets by name, each as the stream `KV_<name>` that holds it.
+    pub buckets: BTreeMap<String, Config>,
     /// Who may connect, and what each may do.
     pub users: Vec<User>,
 }
@@ -77,7 +79,9 @@ impl Declaration {
         name_of(&stream).context("stream.json")?;
         let users: Users = read(&directory.join("users.json"))?;
         let side_streams = read_side_streams(&directory.join("streams"))?;
-        Ok(Self { stream, side_streams, consumers: read_consumers(&directory.join("consumers"))?, users: users.users })
+        let consumers = read_consumers(&directory.join("consumers"))?;
+        let buckets = read_buckets(&directory.join("buckets"))?;
+        Ok(Self { stream, side_streams, consumers, buckets, users: users.users })
     }
 
     /// The name of the stream.
@@ -119,14 +123,27 @@ fn read_side_streams(directory: &Path) -> anyhow::Result<BTreeMap<String, Config
     Ok(streams)
 }
 
-fn read_consumers(directory: &Path) -> anyhow::Result<BTreeMap<String, Config>> {
-    let unreadable = || Failure::usage(format!("cannot list {}", directory.display()));
-    let mut consumers = BTreeMap::new();
-    for entry in fs::read_dir(directory).map_err(|_| unreadable())? {
-        let path = entry.map_err(|_| unreadable())?.path();
-        if path.extension().is_none_or(|extension| extension != "json") {
-            continue;
+/// None when there is no such folder: a mesh may do without.
+fn read_buckets(directory: &Path) -> anyhow::Result<BTreeMap<String, Config>> {
+    let mut buckets = BTreeMap::new();
+    if !directory.is_dir() {
+        return Ok(buckets);
+    }
+    for path in json_files(directory)? {
+        let config: Config = read(&path)?;
+        let stream = name_of(&config).with_context(|| path.display().to_string())?;
+        let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        if stream != format!("KV_{name}") {
+            return Err(Failure::usage(format!("{} declares the stream {stream}, not KV_{name}", path.display())));
         }
+        buckets.insert(name.to_owned(), config);
+    }
+    Ok(buckets)
+}
+
+fn read_consumers(directory: &Path) -> anyhow::Result<BTreeMap<String, Config>> {
+    let mut consumers = BTreeMap::new();
+    for path in json_files(directory)? {
         let config: Config = read(&path)?;
         let name = name_of(&config).with_context(|| path.display().to_string())?.to_owned();
         if path.file_stem().is_none_or(|stem| stem != name.as_str()) {

@@ -27,7 +27,10 @@ use state::StateDir;
 use table::Table;
 
 /// The services that a run starts.
-pub const SERVICES: [&str; 3] = ["orders", "payments", "inventory"];
+pub const SERVICES: [&str; 4] = ["orders", "payments", "inventory", "notifications"];
+
+/// Those of them that have a database, and so an outbox.
+pub const WITH_DATABASE: [&str; 3] = ["orders", "payments", "inventory"];
 
 /// A wait that ends when a process does.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);

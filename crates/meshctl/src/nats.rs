@@ -41,7 +41,8 @@ struct Comparison {
 pub fn run(verb: Verb, format: Format) -> anyhow::Result<Outcome> {
     let Verb::Permissions(Permissions { check, folder }) = verb;
     let declaration = streams::load(folder.dir.as_deref())?;
-    let users = permissions::users(&events::catalogue::services()?, declaration.stream_name());
+    let buckets: Vec<String> = declaration.buckets.keys().cloned().collect();
+    let users = permissions::users(&events::catalogue::services()?, declaration.stream_name(), &buckets);
     if !check {
         // A file for the server's operators either way.
         Format::Json.print(&users)?;

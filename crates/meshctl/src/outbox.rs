@@ -108,7 +108,8 @@ pub async fn run(verb: Verb, target: &Target, format: Format) -> anyhow::Result<
 
 impl Status {
     async fn run(self, broker: &Broker, format: Format) -> anyhow::Result<Outcome> {
-        let services = self.service.map_or_else(|| dev::SERVICES.map(str::to_owned).to_vec(), |service| vec![service]);
+        let services =
+            self.service.map_or_else(|| dev::WITH_DATABASE.map(str::to_owned).to_vec(), |service| vec![service]);
         let mut outboxes = Vec::new();
         for service in services {
             let asked = control::ask(broker, &service, "outbox").await;

@@ -21,7 +21,7 @@ use crate::output::Format;
 use crate::permissions::OPERATOR;
 use crate::target::Target;
 
-/// What to do with stream and consumers.
+/// What to do with stream, buckets and consumers.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Verb {
     /// What `apply` would change, field by field; ends with 1 when it would refuse
@@ -35,7 +35,7 @@ pub enum Verb {
 /// Where the declaration is.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Folder {
-    /// The folder with stream.json, consumers/ and users.json [default: nats]
+    /// The folder with stream.json, buckets/, consumers/ and users.json [default: nats]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
 }
@@ -107,7 +107,11 @@ pub async fn apply(broker: &Broker, declaration: &Declaration) -> anyhow::Result
         let done = match asset.kind {
             AssetKind::Stream => {
                 let config = declaration.side_streams.get(&asset.name).unwrap_or(&declaration.stream);
-                apply_stream(broker, asset, config).await
+                apply_stream(broker, asset, &asset.name, config).await
+            }
+            AssetKind::Bucket => {
+                let stream = format!("KV_{}", asset.name);
+                apply_stream(broker, asset, &stream, &declaration.buckets[&asset.name]).await
             }
             AssetKind::Consumer => apply_consumer(broker, stream, asset, &declaration.consumers[&asset.name]).await,
         };
@@ -120,9 +124,14 @@ pub async fn apply(broker: &Broker, declaration: &Declaration) -> anyhow::Result
     Ok(Applied { applied: true, plan })
 }
 
-async fn apply_stream(broker: &Broker, asset: &AssetPlan, config: &Config) -> Result<Value, RequestError> {
+async fn apply_stream(
+    broker: &Broker,
+    asset: &AssetPlan,
+    stream: &str,
+    config: &Config,
+) -> Result<Value, RequestError> {
     let verb = if asset.action == Action::Create { "CREATE" } else { "UPDATE" };
-    broker.api(&format!("STREAM.{verb}.{}", asset.name), config).await
+    broker.api(&format!("STREAM.{verb}.{stream}"), config).await
 }
 
 async fn apply_consumer(
@@ -145,9 +154,12 @@ pub async fn live(broker: &Broker, declaration: &Declaration) -> anyhow::Result<
     let stream = declaration.stream_name();
     let mut live = Live { stream: live_stream(broker, stream).await?, ..Live::default() };
     for name in declaration.side_streams.keys() {
-        if let Some(config) = live_stream(broker, name).await? {
-            live.side_streams.insert(name.clone(), config);
-        }
+        let config = live_stream(broker, name).await?;
+        live.side_streams.extend(config.map(|config| (name.clone(), config)));
+    }
+    for name in declaration.buckets.keys() {
+        let config = live_stream(broker, &format!("KV_{name}")).await?;
+        live.buckets.extend(config.map(|config| (name.clone(), config)));
     }
     if live.stream.is_none() {
         return Ok(live);

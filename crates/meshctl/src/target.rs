@@ -50,8 +50,9 @@ pub struct NatsRecord {
 pub struct ServiceRecord {
     /// Its HTTP surface.
     pub http_url: String,
-    /// Its database.
-    pub database_url: String,
+    /// Its database, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database_url: Option<String>,
     /// Its process.
     pub pid: u32,
 }

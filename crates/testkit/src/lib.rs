@@ -45,6 +45,7 @@ pub mod postgres;
 pub mod process;
 pub mod proxy;
 pub mod scratch;
+pub mod smtp;
 pub mod wait;
 
 pub use error::{Error, Result};
@@ -52,3 +53,4 @@ pub use nats::{Nats, NatsCluster, NatsIdentity, NatsOptions, NatsUser};
 pub use postgres::{Postgres, PostgresOptions, TestDatabase, database};
 pub use process::{ChildProcess, Program};
 pub use proxy::{Direction, Proxy};
+pub use smtp::Smtp;

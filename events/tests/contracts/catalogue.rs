@@ -14,7 +14,7 @@ fn services() -> Vec<ServiceEntry> {
 #[test]
 fn an_entry_is_found_by_its_service() {
     let names: Vec<_> = catalogue::names().collect();
-    assert_eq!(names, ["orders", "payments", "inventory"]);
+    assert_eq!(names, ["orders", "payments", "inventory", "notifications"]);
     for name in names {
         assert_eq!(catalogue::service(name).expect("an entry").service, name);
     }
@@ -60,6 +60,10 @@ fn the_reactions_are_these() {
             "inventory: note-order on orders.order_created",
             "inventory: reserve-stock on payments.payment_processed",
             "inventory: release-stock on orders.order_cancelled",
+            "notifications: remember-customer on orders.order_created",
+            "notifications: mail-confirmation on orders.order_confirmed",
+            "notifications: mail-cancellation on orders.order_cancelled",
+            "notifications: mail-refund on payments.refund_issued",
         ]
     );
 }

@@ -19,6 +19,7 @@ pub struct Reaction {
 #[derive(Deserialize)]
 struct Entry {
     service: String,
+    facts: Vec<serde::de::IgnoredAny>,
     reactions: Vec<Declared>,
 }
 
@@ -29,13 +30,17 @@ struct Declared {
     majors: Vec<u16>,
 }
 
-/// Reads every entry of a catalogue directory.
+/// Reads every entry of a catalogue directory that says something. A service that says nothing has no tables to look at, and
+/// is no part of this shop.
 pub(super) fn read(directory: &Path) -> Result<Vec<Reaction>> {
     let mut reactions = Vec::new();
     for file in std::fs::read_dir(directory).with_context(|| format!("list {}", directory.display()))? {
         let path = file?.path();
         let entry: Entry = serde_json::from_slice(&std::fs::read(&path)?)
             .with_context(|| format!("read the catalogue entry {}", path.display()))?;
+        if entry.facts.is_empty() {
+            continue;
+        }
         let service = entry.service;
         reactions.extend(entry.reactions.into_iter().map(|declared| Reaction {
             service: service.clone(),

@@ -47,7 +47,8 @@ struct Listed {
 
 impl Operations {
     pub(super) async fn run(self, broker: &Broker, format: Format) -> anyhow::Result<Outcome> {
-        let services = self.service.map_or_else(|| dev::SERVICES.map(str::to_owned).to_vec(), |service| vec![service]);
+        let services =
+            self.service.map_or_else(|| dev::WITH_DATABASE.map(str::to_owned).to_vec(), |service| vec![service]);
         let mut all = Vec::new();
         for service in services {
             let asked = control::ask::<List>(broker, &service, "operation.list").await;

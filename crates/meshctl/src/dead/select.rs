@@ -80,7 +80,9 @@ impl LetterName {
 impl Filter {
     /// The services that are asked.
     pub(super) fn services(&self) -> Vec<String> {
-        self.service.as_ref().map_or_else(|| dev::SERVICES.map(str::to_owned).to_vec(), |service| vec![service.clone()])
+        self.service
+            .as_ref()
+            .map_or_else(|| dev::WITH_DATABASE.map(str::to_owned).to_vec(), |service| vec![service.clone()])
     }
 
     fn is_empty(&self) -> bool {
@@ -153,7 +155,7 @@ mod tests {
     #[test]
     fn everything_is_meant_only_when_that_is_said() {
         assert!(Filter::default().by_service(&[], false).is_err());
-        assert_eq!(Filter::default().by_service(&[], true).unwrap().len(), dev::SERVICES.len());
+        assert_eq!(Filter::default().by_service(&[], true).unwrap().len(), dev::WITH_DATABASE.len());
         let rejected = Filter { reason: Some("rejected".to_owned()), ..Filter::default() };
         assert_eq!(rejected.by_service(&[], false).unwrap()["orders"], json!({ "reason": "rejected" }));
     }

@@ -26,13 +26,26 @@ pub(super) struct Ended {
     pub(super) order: Order,
     /// Its story.
     pub(super) timeline: Option<Timeline>,
+    /// What it moved.
+    #[serde(flatten)]
+    pub(super) moved: Moved,
+    /// What is not as it has to be.
+    pub(super) problems: Vec<String>,
+}
+
+/// What an order moved.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Moved {
     /// Minor units that the customer has less than before.
     pub(super) charged: i64,
     /// Pieces that are reserved more than before.
     pub(super) reserved: i64,
-    /// What is not as it has to be.
-    pub(super) problems: Vec<String>,
+    /// Mails that the customer was sent.
+    pub(super) mails: usize,
 }
+
+/// The facts that a customer is told of.
+const TOLD: [&str; 3] = ["orders.order_confirmed", "orders.order_cancelled", "payments.refund_issued"];
 
 impl Report {
     pub(super) fn all_right(&self) -> bool {
@@ -42,13 +55,9 @@ impl Report {
 
 impl Ended {
     /// Compares how an order ended with how it has to.
-    pub(super) fn new(
-        scenario: &Scenario,
-        order: Order,
-        timeline: Option<Timeline>,
-        charged: i64,
-        reserved: i64,
-    ) -> Self {
+    pub(super) fn new(scenario: &Scenario, order: Order, timeline: Option<Timeline>, moved: Moved) -> Self {
+        let Moved { charged, reserved, mails } = moved;
+        let told = scenario.facts.iter().filter(|fact| TOLD.contains(fact)).count();
         let mut problems = Vec::new();
         let mut expect = |right: bool, problem: String| {
             if !right {
@@ -60,6 +69,7 @@ impl Ended {
         expect(reason == scenario.reason, format!("its reason is {reason:?}, not {:?}", scenario.reason));
         expect(charged == scenario.charged, format!("it costs {charged}, not {}", scenario.charged));
         expect(reserved == scenario.reserved, format!("it keeps {reserved} reserved, not {}", scenario.reserved));
+        expect(mails == told, format!("its customer was sent {mails} mails, not {told}"));
         match &timeline {
             None => expect(false, "the stream has no fact of it".to_owned()),
             Some(timeline) => {
@@ -70,7 +80,7 @@ impl Ended {
                 timeline.anomalies.iter().for_each(|anomaly| expect(false, anomaly.clone()));
             }
         }
-        Self { title: scenario.title, order, timeline, charged, reserved, problems }
+        Self { title: scenario.title, order, timeline, moved, problems }
     }
 }
 
@@ -101,9 +111,10 @@ impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n", self.title.to_uppercase())?;
         self.timeline.iter().try_for_each(|timeline| writeln!(f, "{timeline}"))?;
-        let charged = json!({ "minor": self.charged, "currency": CURRENCY, "scale": SCALE });
+        let charged = json!({ "minor": self.moved.charged, "currency": CURRENCY, "scale": SCALE });
         let charged = money(&charged).unwrap_or_default();
-        writeln!(f, "The customer paid {charged} in all; pieces reserved: {}.", self.reserved)?;
+        let Moved { reserved, mails, .. } = self.moved;
+        writeln!(f, "The customer paid {charged} in all; pieces reserved: {reserved}; mails sent: {mails}.")?;
         self.problems.iter().try_for_each(|problem| writeln!(f, "WRONG: {problem}"))
     }
 }
@@ -124,17 +135,23 @@ mod tests {
     #[test]
     fn every_way_to_end_wrong_is_a_problem() {
         let [confirmed, _, refunded, _] = ALL;
-        let problems = |scenario: &Scenario, order: Order, charged: i64, reserved: i64| {
-            Ended::new(scenario, order, None, charged, reserved).problems
+        let problems = |scenario: &Scenario, order: Order, (charged, reserved, mails): (i64, i64, usize)| {
+            Ended::new(scenario, order, None, Moved { charged, reserved, mails }).problems
         };
         let no_facts = "the stream has no fact of it";
-        assert_eq!(problems(&confirmed, order("confirmed", None), 1_999, 1), [no_facts]);
+        assert_eq!(problems(&confirmed, order("confirmed", None), (1_999, 1, 1)), [no_facts]);
         assert_eq!(
-            problems(&confirmed, order("pending", None), 0, 0),
-            ["it is pending, not confirmed", "it costs 0, not 1999", "it keeps 0 reserved, not 1", no_facts]
+            problems(&confirmed, order("pending", None), (0, 0, 0)),
+            [
+                "it is pending, not confirmed",
+                "it costs 0, not 1999",
+                "it keeps 0 reserved, not 1",
+                "its customer was sent 0 mails, not 1",
+                no_facts
+            ]
         );
         assert_eq!(
-            problems(&refunded, order("cancelled", Some("deadline")), 1_999, 0),
+            problems(&refunded, order("cancelled", Some("deadline")), (1_999, 0, 2)),
             ["its reason is Some(\"deadline\"), not Some(\"out_of_stock\")", "it costs 1999, not 0", no_facts]
         );
     }
@@ -142,7 +159,7 @@ mod tests {
     #[test]
     fn one_wrong_order_makes_the_demonstration_wrong() {
         let [confirmed, ..] = ALL;
-        let wrong = Ended::new(&confirmed, order("pending", None), None, 0, 0);
+        let wrong = Ended::new(&confirmed, order("pending", None), None, Moved { charged: 0, reserved: 0, mails: 0 });
         let report = Report { orders: vec![wrong] };
         assert!(!report.all_right());
         let text = report.to_string();

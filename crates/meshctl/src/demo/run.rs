@@ -6,7 +6,7 @@ use anyhow::Context;
 use testkit::wait;
 use uuid::Uuid;
 
-use super::report::{Ended, Report, facts};
+use super::report::{Ended, Moved, Report, facts};
 use super::scenario::{self, Scenario, UNIT_PRICE};
 use crate::broker::Broker;
 use crate::clock;
@@ -29,11 +29,12 @@ struct Stage<'a> {
     broker: Broker,
 }
 
-/// Money and stock that an order may move.
+/// Money, stock and mails that an order may move.
 #[derive(Debug, Clone, Copy)]
 struct Holdings {
     balance: i64,
     reserved: i64,
+    mails: usize,
 }
 
 /// Plays all scenarios.
@@ -64,7 +65,8 @@ impl Stage<'_> {
         let timeline = flows::timeline(&self.broker, order_id).await?;
         let after = self.holdings(scenario).await?;
         let charged = before.balance - after.balance;
-        let mut ended = Ended::new(scenario, order, timeline, charged, after.reserved - before.reserved);
+        let moved = Moved { charged, reserved: after.reserved - before.reserved, mails: after.mails - before.mails };
+        let mut ended = Ended::new(scenario, order, timeline, moved);
         if let Err(late) = complete {
             ended.problems.push(late.to_string());
         }
@@ -125,6 +127,6 @@ impl Stage<'_> {
     async fn holdings(&self, scenario: &Scenario) -> anyhow::Result<Holdings> {
         let account = self.shop.account(scenario.customer).await?.context("the customer has no account")?;
         let stock = self.shop.stock(scenario.sku).await?.context("the goods are unknown")?;
-        Ok(Holdings { balance: account.balance, reserved: stock.reserved })
+        Ok(Holdings { balance: account.balance, reserved: stock.reserved, mails: self.mesh.mails()? })
     }
 }

@@ -1,4 +1,4 @@
-//! The files of a run: data that is kept in a state directory, or goes with the run; and logs.
+//! The files of a run: data that is kept in a state directory, or goes with the run; logs and mails.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -27,7 +27,14 @@ impl Home {
             fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
         }
         let data = data.map(Path::canonicalize).transpose().context("cannot find the state directory")?;
-        Ok(Self { logs: logs.to_owned(), data })
+        let home = Self { logs: logs.to_owned(), data };
+        fs::create_dir_all(home.mails()).with_context(|| format!("cannot make {}", home.mails().display()))?;
+        Ok(home)
+    }
+
+    /// The directory of the mails that would have been sent.
+    pub(super) fn mails(&self) -> PathBuf {
+        self.data.as_ref().unwrap_or(&self.logs).join("mails")
     }
 
     /// The directory of the logs.

@@ -13,7 +13,7 @@ use super::home::Home;
 use super::ports::Port;
 use super::replica::{Plan, Replica};
 use super::servers::nats_users;
-use super::{SERVICES, binaries, demo_data};
+use super::{SERVICES, WITH_DATABASE, binaries, demo_data};
 use crate::broker::Broker;
 use crate::declaration::{self, Declaration};
 use crate::output::say;
@@ -110,19 +110,23 @@ impl DevMesh {
         Ok(())
     }
 
-    /// Makes the database of a service and brings its tables up to date.
+    /// Makes the database of a service that has one, and brings its tables up to date.
     async fn prepare(&self, service: &'static str, programs: &Path) -> anyhow::Result<Plan> {
-        self.postgres.create_role_database(service, service).await?;
-        let plan = Plan {
+        let mut plan = Plan {
             service,
             index: 0,
             executable: programs.join(service),
-            database_url: self.postgres.url_for(service, service),
+            database_url: None,
             nats_url: self.nats.url(),
             nats_creds: self.nats.creds_file(service)?.to_owned(),
             logs: self.home.logs().to_owned(),
+            mails: self.home.mails(),
         };
-        plan.migrate().await?;
+        if WITH_DATABASE.contains(&service) {
+            self.postgres.create_role_database(service, service).await?;
+            plan.database_url = Some(self.postgres.url_for(service, service));
+            plan.migrate().await?;
+        }
         Ok(plan)
     }
 
@@ -151,6 +155,16 @@ impl DevMesh {
         let processes: Vec<_> = replicas.map(Replica::process).collect();
         processes.iter().for_each(|process| process.stop());
         Held(processes)
+    }
+
+    /// The mails that customers were sent: one file for each fact.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn mails(&self) -> anyhow::Result<usize> {
+        let files = std::fs::read_dir(self.home.mails()).context("cannot look at the mails")?;
+        let is_mail = |file: &std::fs::DirEntry| file.path().extension().is_some_and(|extension| extension == "eml");
+        Ok(files.flatten().filter(is_mail).count())
     }
 
     /// Where the logs are.

@@ -24,6 +24,9 @@ const RESTART_PAUSE_MAX: Duration = Duration::from_secs(10);
 const GROWN_UP: Duration = Duration::from_secs(30);
 /// Lines of its log that are shown when a service ends.
 const SHOWN_LINES: usize = 15;
+/// Who writes to customers, and where they are.
+const SENDER: &str = "The shop <shop@shop.example>";
+const CUSTOMER_DOMAIN: &str = "customers.example";
 /// Variables of this program, which a service would not know, and those that are set for each service.
 const OURS: [&str; 7] = [
     "MESH_STATE_DIR",
@@ -44,14 +47,16 @@ pub(super) struct Plan {
     pub(super) index: usize,
     /// The program.
     pub(super) executable: PathBuf,
-    /// Its database.
-    pub(super) database_url: String,
+    /// Its database, if it has one.
+    pub(super) database_url: Option<String>,
     /// The broker.
     pub(super) nats_url: String,
     /// Its own credentials there.
     pub(super) nats_creds: PathBuf,
     /// The directory of the logs.
     pub(super) logs: PathBuf,
+    /// The directory of the mails.
+    pub(super) mails: PathBuf,
 }
 
 /// A running replica.
@@ -69,7 +74,7 @@ impl Plan {
     /// With the last lines of its log.
     pub(super) async fn migrate(&self) -> anyhow::Result<()> {
         let name = format!("{}-migrate", self.service);
-        let program = self.program(&name).arg("migrate").env("MESH_DATABASE_URL", &self.database_url);
+        let program = self.program(&name).arg("migrate");
         let child = ChildProcess::spawn(program)?;
         let status = child.wait_exit(READY_WITHIN).await?;
         let service = self.service;
@@ -90,7 +95,6 @@ impl Plan {
     fn spawn(&self, address: SocketAddr) -> anyhow::Result<ChildProcess> {
         let program = self
             .program(&format!("{}-{}", self.service, self.index))
-            .env("MESH_DATABASE_URL", &self.database_url)
             .env("MESH_NATS_URL", &self.nats_url)
             .env("MESH_NATS_CREDS", &self.nats_creds)
             .env("MESH_LISTEN", address.to_string());
@@ -101,9 +105,17 @@ impl Plan {
     fn program(&self, name: &str) -> Program {
         let log = self.logs.join(format!("{name}.log"));
         let program = Program::new(name, &self.executable).clear_env().log_to(log);
-        std::env::vars_os()
+        let program = std::env::vars_os()
             .filter(|(name, _)| !OURS.iter().any(|ours| name == ours))
-            .fold(program, |program, (name, value)| program.env(name, value))
+            .fold(program, |program, (name, value)| program.env(name, value));
+        match &self.database_url {
+            Some(url) => program.env("MESH_DATABASE_URL", url),
+            None => {
+                let mails = [("NOTIFICATIONS_FROM", SENDER), ("NOTIFICATIONS_CUSTOMER_DOMAIN", CUSTOMER_DOMAIN)];
+                let program = mails.into_iter().fold(program, |program, (name, value)| program.env(name, value));
+                program.env("NOTIFICATIONS_FILE_DIR", &self.mails)
+            }
+        }
     }
 }
 

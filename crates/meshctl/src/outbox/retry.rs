@@ -88,7 +88,7 @@ impl Retry {
         }
         let question = json!({ "event_id": self.event_id, "key": self.key, "event_type": self.event_type });
         let named = |service: &String| vec![service.clone()];
-        let services = self.service.as_ref().map_or_else(|| dev::SERVICES.map(str::to_owned).to_vec(), named);
+        let services = self.service.as_ref().map_or_else(|| dev::WITH_DATABASE.map(str::to_owned).to_vec(), named);
         let (mut previews, mut done) = (Vec::new(), Vec::new());
         for service in services {
             if let Some(earlier) = self.order.earlier(broker, &service).await? {

@@ -69,7 +69,8 @@ struct Explanations(Vec<Explanation>);
 impl Why {
     pub(super) async fn run(self, broker: &Broker, format: Format) -> anyhow::Result<Outcome> {
         let question = json!({ "event_id": self.event_id, "key": self.key });
-        let services = self.service.map_or_else(|| dev::SERVICES.map(str::to_owned).to_vec(), |service| vec![service]);
+        let services =
+            self.service.map_or_else(|| dev::WITH_DATABASE.map(str::to_owned).to_vec(), |service| vec![service]);
         let mut known = Vec::new();
         for service in services {
             let asked = control::ask_for::<Explanation>(broker, &service, "outbox.why", &question).await;

@@ -18,21 +18,23 @@ pub struct Live {
     pub side_streams: BTreeMap<String, Config>,
     /// The configurations of its durable consumers by name.
     pub consumers: BTreeMap<String, Config>,
+    /// The configurations of the declared buckets that are there, by name.
+    pub buckets: BTreeMap<String, Config>,
 }
 
 /// The difference between the declaration and the server.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plan {
-    /// The stream first, then those beside it, then its declared consumers by name.
+    /// The stream first, then those beside it, then the declared buckets and consumers by name.
     pub assets: Vec<AssetPlan>,
     /// Durable consumers that nobody declared. They are reported and left alone.
     pub unknown_consumers: Vec<String>,
 }
 
-/// What is to be done with one stream or consumer.
+/// What is to be done with one stream, bucket or consumer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AssetPlan {
-    /// Stream or consumer.
+    /// Stream, bucket or consumer.
     pub kind: AssetKind,
     /// Its name.
     pub name: String,
@@ -49,7 +51,9 @@ pub struct AssetPlan {
 pub enum AssetKind {
     /// A log of facts.
     Stream,
-    /// A durable position in it.
+    /// Entries by key, the last of each.
+    Bucket,
+    /// A durable position in the log.
     Consumer,
 }
 
@@ -86,13 +90,17 @@ impl Plan {
             .side_streams
             .iter()
             .map(|(name, declared)| asset(AssetKind::Stream, name, declared, live.side_streams.get(name)));
+        let buckets = declaration
+            .buckets
+            .iter()
+            .map(|(name, declared)| asset(AssetKind::Bucket, name, declared, live.buckets.get(name)));
         let consumers = declaration
             .consumers
             .iter()
             .map(|(name, declared)| asset(AssetKind::Consumer, name, declared, live.consumers.get(name)));
         let undeclared = live.consumers.keys().filter(|name| !declaration.consumers.contains_key(*name));
         Self {
-            assets: std::iter::once(stream).chain(beside).chain(consumers).collect(),
+            assets: std::iter::once(stream).chain(beside).chain(buckets).chain(consumers).collect(),
             unknown_consumers: undeclared.cloned().collect(),
         }
     }
@@ -192,6 +200,7 @@ impl fmt::Display for AssetPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
             AssetKind::Stream => "stream",
+            AssetKind::Bucket => "bucket",
             AssetKind::Consumer => "consumer",
         };
         let action = match self.action {

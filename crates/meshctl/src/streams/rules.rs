@@ -1,4 +1,4 @@
-//! Which changes of a living stream or consumer may be made. Pure.
+//! Which changes of a living stream, bucket or consumer may be made. Pure.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -29,12 +29,12 @@ pub(super) fn is_default(kind: AssetKind, field: &str, value: &Value) -> bool {
     let text = |default: &str| value == default;
     let number = |default: i64| value.as_i64() == Some(default);
     match (kind, field) {
-        (AssetKind::Stream, "retention") => text("limits"),
-        (AssetKind::Stream, "storage") => text("file"),
-        (AssetKind::Stream, "discard") => text("old"),
-        (AssetKind::Stream, "compression") => text("none"),
-        (AssetKind::Stream, "num_replicas") => number(1),
-        (AssetKind::Stream, "duplicate_window") => number(120 * SECOND),
+        (AssetKind::Stream | AssetKind::Bucket, "retention") => text("limits"),
+        (AssetKind::Stream | AssetKind::Bucket, "storage") => text("file"),
+        (AssetKind::Stream | AssetKind::Bucket, "discard") => text("old"),
+        (AssetKind::Stream | AssetKind::Bucket, "compression") => text("none"),
+        (AssetKind::Stream | AssetKind::Bucket, "num_replicas") => number(1),
+        (AssetKind::Stream | AssetKind::Bucket, "duplicate_window") => number(120 * SECOND),
         (AssetKind::Consumer, "deliver_policy") => text("all"),
         (AssetKind::Consumer, "replay_policy") => text("instant"),
         (AssetKind::Consumer, "ack_wait") => number(30 * SECOND),
@@ -48,6 +48,7 @@ pub(super) fn is_default(kind: AssetKind, field: &str, value: &Value) -> bool {
 pub(super) fn judge(kind: AssetKind, field: &str, live: &Value, declared: &Value) -> Verdict {
     match kind {
         AssetKind::Stream => judge_stream(field, live, declared),
+        AssetKind::Bucket => judge_bucket(field, live, declared),
         AssetKind::Consumer => judge_consumer(field, live, declared),
     }
 }
@@ -73,6 +74,18 @@ fn judge_stream(field: &str, live: &Value, declared: &Value) -> Verdict {
             refused("a publisher could make stored facts disappear")
         }
         _ => Verdict::Safe,
+    }
+}
+
+fn judge_bucket(field: &str, live: &Value, declared: &Value) -> Verdict {
+    match field {
+        // Its only writer is the service that it belongs to, which lets entries expire and takes them back.
+        "allow_rollup_hdrs" | "allow_msg_ttl" => Verdict::Safe,
+        "max_msgs_per_subject" => refused("a bucket keeps the last entry of each key, neither more nor fewer"),
+        "max_age" | "max_bytes" | "max_msgs" if is_tighter(live, declared) => {
+            refused("entries beyond the new limit would be forgotten at once, and what they settle would happen again")
+        }
+        _ => judge_stream(field, live, declared),
     }
 }
 

