@@ -1,6 +1,8 @@
 //! Tests of subscribers, timers and operations against a real database and without a broker: the production delivery path,
 //! minus NATS.
 
+mod conformance;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +23,7 @@ use crate::timer::{self, Progress, Timer};
 use crate::{Failure, http, schema, telemetry};
 
 pub use crate::kv::testing::RunningKv;
+pub use conformance::{ConformanceError, Declared, Rule, conformance};
 
 /// Brings a test database up to date for a service, as `<service> migrate` does.
 ///

@@ -22,10 +22,12 @@ use crate::error::{Error, Result};
 pub(crate) mod cache;
 mod path_search;
 mod pypi;
+mod python;
 mod version;
 
 use path_search::Found;
 use pypi::Package;
+pub use python::python_packages;
 pub use version::Version;
 
 /// The oldest PostgreSQL that is supported.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "steps that several tests share fail a test as the tests themselves do")]
 #![expect(clippy::panic, reason = "handlers that panic are among what is tested")]
 
+mod conformance;
 mod consumer;
 mod crash;
 mod dead_letters;

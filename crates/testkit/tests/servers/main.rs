@@ -7,3 +7,4 @@ mod nats;
 mod postgres;
 mod process;
 mod proxy;
+mod python;

@@ -3,14 +3,18 @@ use events::{
     CancelReason, Currency, FailureReason, InventoryFailed, InventoryReleased, InventoryReserved, Money,
     OrderCancelled, OrderCreated, OrderLine, PaymentProcessed, Shortage, StockLine,
 };
-use mesh::testing::{TestBed, message};
-use mesh::{DeadReason, Verdict};
+use mesh::testing::{Declared, TestBed, conformance, message};
+use mesh::{DeadReason, Subscriber, Verdict};
 use testkit::TestDatabase;
 use uuid::Uuid;
 
+use super::{NoteOrder, ReleaseStock, ReserveStock};
 use crate::domain::Stock;
 use crate::store::stock;
 use crate::testing::{bed, sku};
+
+const DECLARED: Declared =
+    Declared { catalogue: "../../events/catalogue/inventory.json", durable: "../../nats/consumers/inventory.json" };
 
 const ORDER: Uuid = Uuid::from_u128(0x0d);
 
@@ -32,16 +36,24 @@ fn paid_for(order_id: Uuid) -> PaymentProcessed {
     PaymentProcessed { order_id, payment_id: Uuid::max(), customer_id: Uuid::max(), amount: euros(9) }
 }
 
+fn creation() -> OrderCreated {
+    created_with(ORDER, &[("pot", 1), ("cup", 3)])
+}
+
 fn created() -> RawMessage {
-    fact(1, &created_with(ORDER, &[("pot", 1), ("cup", 3)]))
+    fact(1, &creation())
 }
 
 fn paid() -> RawMessage {
     fact(2, &paid_for(ORDER))
 }
 
+fn cancellation() -> OrderCancelled {
+    OrderCancelled { order_id: ORDER, reason: CancelReason::Customer }
+}
+
 fn cancelled() -> RawMessage {
-    fact(3, &OrderCancelled { order_id: ORDER, reason: CancelReason::Customer })
+    fact(3, &cancellation())
 }
 
 async fn hear(bed: &TestBed, message: RawMessage) -> Verdict {
@@ -75,6 +87,24 @@ async fn said(bed: &TestBed) -> [usize; 3] {
         bed.published::<InventoryFailed>().await.unwrap().len(),
         bed.published::<InventoryReleased>().await.unwrap().len(),
     ]
+}
+
+/// The service with stock, and what it did about the order.
+async fn after(facts: &[RawMessage]) -> (TestDatabase, TestBed) {
+    let (database, bed) = stocked().await;
+    for fact in facts {
+        hear(&bed, fact.clone()).await;
+    }
+    (database, bed)
+}
+
+#[tokio::test]
+async fn every_subscriber_conforms() {
+    let (told, paid_first) = (async || after(&[created()]).await, async || after(&[paid()]).await);
+    let reserved = async || after(&[created(), paid()]).await;
+    conformance(NoteOrder::NAME, &DECLARED, paid_first, &[creation()]).await.unwrap();
+    conformance(ReserveStock::NAME, &DECLARED, told, &[paid_for(ORDER)]).await.unwrap();
+    conformance(ReleaseStock::NAME, &DECLARED, reserved, &[cancellation()]).await.unwrap();
 }
 
 #[tokio::test]

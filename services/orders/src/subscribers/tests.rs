@@ -5,14 +5,18 @@ use events::{
     CancelReason, Currency, InventoryReserved, Money, OrderCancelled, OrderConfirmed, PaymentDeclined, RefundIssued,
     RefundReason, Sku, StockLine,
 };
-use mesh::testing::TestBed;
-use mesh::{RetryCause, Verdict};
+use mesh::testing::{Declared, TestBed, conformance};
+use mesh::{RetryCause, Subscriber, Verdict};
 use testkit::TestDatabase;
 use uuid::Uuid;
 
+use super::{CancelDeclinedOrder, CancelRefundedOrder, ConfirmOrder};
 use crate::domain::{Kept, Order, Status};
 use crate::store;
 use crate::testing::{bed, placement};
+
+const DECLARED: Declared =
+    Declared { catalogue: "../../events/catalogue/orders.json", durable: "../../nats/consumers/orders.json" };
 
 const ORDER: Uuid = Uuid::from_u128(0x0d);
 const CUSTOMER: Uuid = Uuid::from_u128(0xc0);
@@ -64,6 +68,20 @@ async fn said(bed: &TestBed) -> (usize, Vec<CancelReason>) {
     let confirmed = bed.published::<OrderConfirmed>().await.unwrap();
     let cancelled = bed.published::<OrderCancelled>().await.unwrap();
     (confirmed.len(), cancelled.into_iter().map(|(_, fact)| fact.reason).collect())
+}
+
+/// The service with the order.
+async fn placed() -> (TestDatabase, TestBed) {
+    let (database, bed) = bed().await;
+    place(&database).await;
+    (database, bed)
+}
+
+#[tokio::test]
+async fn every_subscriber_conforms() {
+    conformance(ConfirmOrder::NAME, &DECLARED, placed, &[reserved()]).await.unwrap();
+    conformance(CancelDeclinedOrder::NAME, &DECLARED, placed, &[declined()]).await.unwrap();
+    conformance(CancelRefundedOrder::NAME, &DECLARED, placed, &[refunded()]).await.unwrap();
 }
 
 #[tokio::test]

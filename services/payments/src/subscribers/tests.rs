@@ -3,14 +3,18 @@ use events::{
     CancelReason, Currency, DeclineReason, FailureReason, InventoryFailed, Money, OrderCancelled, OrderCreated,
     PaymentDeclined, PaymentProcessed, RefundIssued, RefundReason,
 };
-use mesh::testing::{TestBed, message};
-use mesh::{DeadReason, Verdict};
+use mesh::testing::{Declared, TestBed, conformance, message};
+use mesh::{DeadReason, Subscriber, Verdict};
 use testkit::TestDatabase;
 use uuid::Uuid;
 
+use super::{ChargeCustomer, RefundCancelledOrder, RefundFailedOrder};
 use crate::domain::{Account, Entry};
 use crate::ledger;
 use crate::testing::{bed, euros};
+
+const DECLARED: Declared =
+    Declared { catalogue: "../../events/catalogue/payments.json", durable: "../../nats/consumers/payments.json" };
 
 const ORDER: Uuid = Uuid::from_u128(0x0d);
 const CUSTOMER: Uuid = Uuid::from_u128(0xc0);
@@ -29,12 +33,20 @@ fn created() -> RawMessage {
     fact(1, &created_over(euros(TOTAL)))
 }
 
+fn failure() -> InventoryFailed {
+    InventoryFailed { order_id: ORDER, reason: FailureReason::OutOfStock, shortages: vec![] }
+}
+
 fn failed() -> RawMessage {
-    fact(2, &InventoryFailed { order_id: ORDER, reason: FailureReason::OutOfStock, shortages: vec![] })
+    fact(2, &failure())
+}
+
+fn cancellation() -> OrderCancelled {
+    OrderCancelled { order_id: ORDER, reason: CancelReason::Customer }
 }
 
 fn cancelled() -> RawMessage {
-    fact(3, &OrderCancelled { order_id: ORDER, reason: CancelReason::Customer })
+    fact(3, &cancellation())
 }
 
 async fn hear(bed: &TestBed, message: RawMessage) -> Verdict {
@@ -64,6 +76,24 @@ async fn said(bed: &TestBed) -> [usize; 3] {
         bed.published::<PaymentDeclined>().await.unwrap().len(),
         bed.published::<RefundIssued>().await.unwrap().len(),
     ]
+}
+
+/// The service with an account, and what it did about the order.
+async fn after(facts: &[RawMessage]) -> (TestDatabase, TestBed) {
+    let (database, bed) = bed().await;
+    open(&database, 5_000).await;
+    for fact in facts {
+        hear(&bed, fact.clone()).await;
+    }
+    (database, bed)
+}
+
+#[tokio::test]
+async fn every_subscriber_conforms() {
+    let (before, charged) = (async || after(&[]).await, async || after(&[created()]).await);
+    conformance(ChargeCustomer::NAME, &DECLARED, before, &[created_over(euros(TOTAL))]).await.unwrap();
+    conformance(RefundFailedOrder::NAME, &DECLARED, charged, &[failure()]).await.unwrap();
+    conformance(RefundCancelledOrder::NAME, &DECLARED, charged, &[cancellation()]).await.unwrap();
 }
 
 #[tokio::test]
