@@ -28,7 +28,7 @@ pub struct Operation {
     /// End it where it is: what is not done yet is not done any more
     #[arg(long)]
     stop: bool,
-    /// For whom the stop is recorded
+    /// For whom it is recorded
     #[arg(long, value_name = "NAME", env = "USER", hide_env = true, default_value = "operator")]
     who: String,
 }
