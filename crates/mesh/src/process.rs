@@ -25,7 +25,7 @@ use crate::mesh::Mesh;
 use crate::ops::{self, Beat};
 use crate::reconcile::{self, Reconciler};
 use crate::relay::Relay;
-use crate::service::Service;
+use crate::service::{self, Service};
 use crate::telemetry::Telemetry;
 use crate::{control, http, schema, telemetry, upkeep, wake};
 use pools::Pools;
@@ -120,7 +120,7 @@ pub(crate) async fn start(
     context: Arc<ServiceContext>,
     lifecycle: &Lifecycle,
 ) -> anyhow::Result<(Mesh, SocketAddr)> {
-    service.check()?;
+    service::check(&service.registry)?;
     let exposition = telemetry::metrics::install()?;
     telemetry::metrics::build_info(context.name, context.build, context.instance.to_string());
     let pools = Pools::connect(config, &context).await?;

@@ -137,11 +137,10 @@ pub(crate) enum DefinitionError {
     DuplicateSubscriber(&'static str),
 }
 
-impl Service {
-    pub(crate) fn check(&self) -> Result<(), DefinitionError> {
-        match self.registry.duplicate_name() {
-            Some(name) => Err(DefinitionError::DuplicateSubscriber(name)),
-            None => Ok(()),
-        }
+/// Checks what a service of either kind is made of.
+pub(crate) fn check<Context>(registry: &Registry<Context>) -> Result<(), DefinitionError> {
+    match registry.duplicate_name() {
+        Some(name) => Err(DefinitionError::DuplicateSubscriber(name)),
+        None => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 //! A shortcut for first deliveries, and never a verdict of its own: what fails here is taken back without a trace, counts
 //! as no attempt, and is delivered alone, where everything about it is found out.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -215,8 +215,7 @@ fn many(units: &[Unit], mut batch: Vec<usize>) -> Option<Part> {
     let raws: Vec<_> = batch.iter().map(|&index| units[index].incoming.raw()).collect();
     let subscriber = Arc::clone(&units[*batch.first()?].subscriber);
     let (prepared, readable) = subscriber.prepare_batch(&raws)?;
-    let readable: HashSet<usize> =
-        batch.iter().zip(readable).filter(|(_, readable)| *readable).map(|(&index, _)| index).collect();
-    batch.retain(|index| readable.contains(index));
+    let mut readable = readable.into_iter();
+    batch.retain(|_| readable.next() == Some(true));
     Some(Part { units: batch, handler: Handler::Many(prepared) })
 }

@@ -21,6 +21,7 @@ use crate::delivery::Delivery;
 use crate::lifecycle::{Check, Lifecycle};
 use crate::ops::{self, Beat};
 use crate::process::{answer_control, check_durable, until_stopped};
+use crate::service;
 use crate::{http, telemetry};
 
 pub(super) async fn main(service: KvService) -> ExitCode {
@@ -57,7 +58,7 @@ pub(crate) async fn start(
     context: Arc<ServiceContext>,
     lifecycle: &Lifecycle,
 ) -> anyhow::Result<SocketAddr> {
-    service.check()?;
+    service::check(&service.registry)?;
     let exposition = telemetry::metrics::install()?;
     telemetry::metrics::build_info(context.name, context.build, context.instance.to_string());
     lifecycle.readiness().without_database();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Kv, process};
 use crate::clock::{SharedClock, System};
 use crate::delivery::Registry;
-use crate::service::{DefinitionError, Service, describe};
+use crate::service::{Service, describe};
 use crate::subscriber::Subscriber;
 
 /// A service without a database before it runs. It hears facts and publishes none: there is nothing that a fact could be
@@ -63,10 +63,6 @@ impl KvService {
     #[must_use]
     pub fn description(&self) -> serde_json::Value {
         describe(self.name, self.build, &self.registry)
-    }
-
-    pub(crate) fn check(&self) -> Result<(), DefinitionError> {
-        self.registry.duplicate_name().map_or(Ok(()), |name| Err(DefinitionError::DuplicateSubscriber(name)))
     }
 
     /// How long an execution may take, of whatever subscriber.
